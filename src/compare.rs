@@ -13,7 +13,7 @@ use crate::files;
 use crate::kernels::paired;
 use crate::metrics::{self, METRICS, shown};
 use crate::report_file::is_report;
-use crate::sweep::store::Stored;
+use crate::sweep::store::Store;
 
 /// A figure that is not what it was.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,12 +168,9 @@ fn results(folder: &Path) -> Result<BTreeMap<String, (String, Option<Value>)>, S
     let mut out = BTreeMap::new();
     let points = folder.join("points");
     if points.is_dir() {
-        for path in list(&points)?.iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
-            // Files of a run that goes on at the same time begin with a dot.
-            if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
-                continue;
-            }
-            let stored = Stored::load(path)?;
+        let store = Store::read_only(folder);
+        for id in store.ids().map_err(unreadable)? {
+            let stored = store.read(&id)?;
             if out.insert(stored.run.join(" "), (stored.result, stored.report)).is_some() {
                 return Err(format!(
                     "{} has several results of `{}`: they are of several versions; keep one version in a folder",

@@ -1,6 +1,8 @@
 //! Chips and cost tables that ship with the command, and files of the user.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::{Diagnostic, Source};
@@ -117,7 +119,7 @@ fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic>
 }
 
 /// A chip by name or file with its cost table; `set` changes values by their paths.
-pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Vec<Diagnostic>> {
+pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, Arc<IsaCosts>), Vec<Diagnostic>> {
     let text = chip_text(name, &mut Vec::new()).map_err(|e| vec![e])?;
     let mut source = text.source;
     for (path, value) in set {
@@ -131,22 +133,36 @@ pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, IsaCosts), Ve
     let folder = Path::new(name).parent().unwrap_or(Path::new(""));
     memory_programs(&mut chip, folder)?;
     dram_standard(&mut chip, folder)?;
-    let isa = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
-        Some((name, text)) => Source::new(&format!("isa/{name}.yaml"), text),
+    let costs = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
+        Some((name, text)) => shipped_costs(name, text)?,
         None => {
             let beside = Path::new(name).parent().unwrap_or(Path::new("")).join(&chip.isa);
-            read(&beside).map_err(|e| vec![e])?
+            Arc::new(IsaCosts::load(&read(&beside).map_err(|e| vec![e])?)?)
         }
     };
-    Ok((chip, IsaCosts::load(&isa)?))
+    Ok((chip, costs))
+}
+
+/// A shipped cost table, which is read once.
+fn shipped_costs(name: &'static str, text: &str) -> Result<Arc<IsaCosts>, Vec<Diagnostic>> {
+    static READ: LazyLock<Mutex<HashMap<&str, Arc<IsaCosts>>>> = LazyLock::new(Mutex::default);
+    let known = READ.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+    if let Some(costs) = known {
+        return Ok(costs);
+    }
+    let costs = Arc::new(IsaCosts::load(&Source::new(&format!("isa/{name}.yaml"), text))?);
+    READ.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::clone(&costs));
+    Ok(costs)
 }
 
 /// Shipped chips that have what is needed, the smallest first: by compute capability, then SMs, then memory.
 pub fn chips_that_fit(needs: &Needs) -> Vec<&'static str> {
-    let mut fit: Vec<((u32, u32, u64), &str)> = CHIPS
+    static SHIPPED: LazyLock<Vec<(&str, ChipSpec)>> = LazyLock::new(|| {
+        CHIPS.iter().filter_map(|(name, _)| Some((*name, chip(name, &[]).ok()?.0))).collect()
+    });
+    let mut fit: Vec<((u32, u32, u64), &str)> = SHIPPED
         .iter()
-        .filter_map(|(name, _)| {
-            let (spec, _) = chip(name, &[]).ok()?;
+        .filter_map(|(name, spec)| {
             let size = (spec.capability(), spec.limits.num_processors, spec.limits.global_mem_size);
             spec.has(needs).then_some((size, *name))
         })

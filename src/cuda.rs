@@ -9,9 +9,11 @@ pub mod summary;
 pub mod totals;
 
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use regex::Regex;
@@ -22,6 +24,8 @@ use crate::device::selection::Selection;
 use crate::device::{CHIP, Configured, DeviceRequest};
 use crate::digest::hash;
 use crate::files;
+use crate::interrupt::interrupted;
+use crate::known::Known;
 use crate::request::{Request, Setting};
 use crate::run::{Identity, simulator};
 use checkpoint::Checkpoint;
@@ -66,6 +70,13 @@ pub struct Ended {
     pub time: Duration,
 }
 
+impl Ended {
+    /// It was killed from outside: by SIGKILL, as whoever runs out of memory is, or told to end by SIGTERM.
+    pub fn killed(&self) -> bool {
+        matches!(self.status.signal(), Some(9 | 15))
+    }
+}
+
 fn wrong(what: &'static str, message: String) -> Vec<Diagnostic> {
     vec![Diagnostic::error(what, message)]
 }
@@ -75,7 +86,7 @@ impl CudaRun {
     ///
     /// # Errors
     /// What is not there, what a program has no use for, or a library of machine code that it is linked with.
-    pub fn new(request: &Request, command: &CudaCommand) -> Result<Self, Vec<Diagnostic>> {
+    pub fn new(request: &Request, command: &CudaCommand, known: &Known) -> Result<Self, Vec<Diagnostic>> {
         let (words, chip_settings) = settings(request, command)?;
         for (given, option) in [
             (request.variant.is_some(), "variant"),
@@ -89,7 +100,7 @@ impl CudaRun {
             }
         }
         let chip = request.chip.clone().unwrap_or_else(|| CHIP.to_string());
-        let configured = Configured::of_request(request, &chip, &chip_settings, false)?;
+        let configured = Configured::of_request(request, &chip, &chip_settings, false, known)?;
         // The program may run in another folder.
         let chip = match Path::new(&chip).canonicalize() {
             Ok(path) if path.is_file() && chip.contains('/') => path.display().to_string(),
@@ -163,9 +174,9 @@ impl CudaRun {
         serde_json::to_vec(&(&*self.configured.chip, &*self.configured.costs)).unwrap_or_default()
     }
 
-    /// Their digest.
-    fn config(&self) -> String {
-        hash(&[&self.chip()])
+    /// The chip's values as JSON.
+    pub fn values(&self) -> String {
+        serde_json::to_string_pretty(&*self.configured.chip).unwrap_or_default() + "\n"
     }
 
     /// What identifies the run: the device, the command with the contents of the program and of the files that its
@@ -190,8 +201,7 @@ impl CudaRun {
         let mut parts: Vec<&[u8]> =
             vec![simulator().as_bytes(), self.loaded.as_bytes(), &chip, &device, &command];
         parts.extend(texts.iter().map(Vec::as_slice));
-        let values = serde_json::to_string_pretty(&*self.configured.chip).unwrap_or_default() + "\n";
-        Ok(Identity { id: hash(&parts), config: self.config(), values })
+        Ok(Identity { id: hash(&parts), config: self.configured.config().to_string() })
     }
 
     /// Runs the program.
@@ -243,8 +253,7 @@ impl CudaRun {
         let (status, output) = if outputs.passed {
             (command.status().map_err(unstarted)?, (Vec::new(), Vec::new()))
         } else {
-            let output = command.stdin(Stdio::null()).output().map_err(unstarted)?;
-            (output.status, (output.stdout, output.stderr))
+            unattended(command).map_err(unstarted)?
         };
         let time = start.elapsed();
         let launches = summary::read(folder).map_err(|error| wrong("cuda", error))?;
@@ -278,6 +287,33 @@ impl CudaRun {
             Some(expect) => ("fail", format!("the output has nothing that matches `{expect}`")),
         }
     }
+}
+
+/// Runs a program that nobody watches, until it ends or runs are to stop; gives what it wrote.
+fn unattended(mut command: Command) -> std::io::Result<(ExitStatus, (Vec<u8>, Vec<u8>))> {
+    fn gathered(from: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What was read before a failure is kept.
+            from.into_iter().for_each(|mut from| drop(from.read_to_end(&mut bytes)));
+            bytes
+        })
+    }
+    let start = Instant::now();
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn()?;
+    let (written, said) = (gathered(child.stdout.take()), gathered(child.stderr.take()));
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if interrupted() {
+            child.kill()?;
+        }
+        // It ends at most a fiftieth later than it could.
+        std::thread::sleep((start.elapsed() / 50).clamp(Duration::from_millis(1), Duration::from_millis(50)));
+    };
+    Ok((status, (written.join().unwrap_or_default(), said.join().unwrap_or_default())))
 }
 
 /// A variable of the environment with something before what it has.

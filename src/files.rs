@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
 
 /// What the name of a file that is being written ends with.
-const PARTIAL: &str = ".partial";
+pub const PARTIAL: &str = ".partial";
 /// A file that is being written, and that nobody has locked, is left behind once it is this old.
 const STALE: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! What stops runs early from outside: Ctrl-C, and the limit of the host's memory.
+//! What stops runs early from outside: Ctrl-C, SIGTERM, and the limit of the host's memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,6 +6,26 @@ use crate::console::status;
 
 /// Runs are to stop: Ctrl-C was pressed, or the limit of memory is reached.
 pub static STOP: AtomicBool = AtomicBool::new(false);
+
+/// SIGTERM has come.
+static TERMINATED: AtomicBool = AtomicBool::new(false);
+
+/// Whether SIGTERM has come.
+pub fn terminated() -> bool {
+    TERMINATED.load(Ordering::Relaxed)
+}
+
+/// SIGTERM, which Slurm sends before it ends a task, stops what is simulated.
+pub fn on_termination() {
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]) else { return };
+    // Without the thread the signal is not answered, and the task is killed some time later.
+    let _ = std::thread::Builder::new().name("signals".into()).spawn(move || {
+        for _ in signals.forever() {
+            TERMINATED.store(true, Ordering::Relaxed);
+            STOP.store(true, Ordering::Relaxed);
+        }
+    });
+}
 
 /// Whether runs are to stop.
 pub fn interrupted() -> bool {

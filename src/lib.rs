@@ -32,6 +32,7 @@ mod findings;
 mod host;
 mod interrupt;
 mod kernels;
+pub mod known;
 mod listing;
 mod litmus;
 mod machine;

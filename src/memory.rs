@@ -149,18 +149,45 @@ pub fn left() -> u64 {
     LIMIT.load(Ordering::Relaxed).saturating_sub(USED.load(Ordering::Relaxed))
 }
 
-/// Three quarters of the host's memory, or of what its control group leaves the process; 12 GiB where
-/// neither is known.
+/// Three quarters of the host's memory, or of what its control groups or Slurm leave the process; 12 GiB where
+/// nothing is known.
 fn default_limit() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let host = read("/proc/meminfo").and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
     });
-    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let group = group.into_iter().find_map(|path| read(path)?.trim().parse::<u64>().ok());
-    let whole = [host, group].into_iter().flatten().min().unwrap_or(16 << 30);
+    let own = read("/proc/self/cgroup").unwrap_or_default();
+    let groups = groups(&own).into_iter().filter_map(|path| read(&path)?.trim().parse::<u64>().ok());
+    let slurm = std::env::var("SLURM_MEM_PER_NODE").ok().and_then(|mib| mib.parse::<u64>().ok());
+    // Slurm writes 0 for all that there is.
+    let slurm = slurm.filter(|mib| *mib > 0).and_then(|mib| mib.checked_mul(1 << 20));
+    let whole = groups.chain(host).chain(slurm).min().unwrap_or(16 << 30);
     whole / 4 * 3
+}
+
+/// The files that say what the control groups of a process may have, of which `/proc/self/cgroup` has the names: of each
+/// group and those that it is in.
+fn groups(own: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for line in own.lines() {
+        let mut words = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (words.next(), words.next()) else { continue };
+        let (root, name) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            list if list.split(',').any(|one| one == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let mut group = group.trim_end_matches('/');
+        loop {
+            files.push(format!("{root}{group}/{name}"));
+            let Some((outer, _)) = group.rsplit_once('/') else { break };
+            group = outer;
+        }
+    }
+    files
 }
 
 /// A size as options take it.
@@ -196,6 +223,19 @@ mod tests {
         for wrong in ["", "0", "-1", "G", "1.5G", "12X", "99999999999T", "1 G"] {
             assert!(size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn limits_of_control_groups_are_those_of_all_around_a_process() {
+        assert_eq!(
+            groups("0::/system.slice/job_7\n"),
+            ["/system.slice/job_7", "/system.slice", ""]
+                .map(|group| format!("/sys/fs/cgroup{group}/memory.max"))
+        );
+        let old = groups("5:cpu,memory:/a\n4:cpuset:/b\n0::/\n");
+        let of = |group: &str| format!("/sys/fs/cgroup/memory{group}/memory.limit_in_bytes");
+        assert_eq!(old, [of("/a"), of(""), "/sys/fs/cgroup/memory.max".to_string()]);
+        assert!(groups("").is_empty());
     }
 
     #[test]

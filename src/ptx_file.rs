@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Module, target_of};
@@ -39,7 +40,7 @@ impl PtxLaunch {
     /// What is missing, or is no argument.
     pub fn program(&self) -> Result<Program, Vec<Diagnostic>> {
         let (spec, folder) = workload(self)?;
-        Ok(Program::Given { spec: Box::new(spec), folder, args: self.args.clone() })
+        Ok(Program::Given { spec: Arc::new(spec), folder, args: self.args.clone() })
     }
 }
 

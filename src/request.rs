@@ -2,6 +2,7 @@
 //! make requests; [`Work::new`](crate::work::Work::new) finds what they name.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
@@ -23,7 +24,7 @@ pub enum Program {
     /// A workload that is no file, such as the launch of one kernel of a PTX file.
     Given {
         /// The workload.
-        spec: Box<WorkloadSpec>,
+        spec: Arc<WorkloadSpec>,
         /// The folder that names of files are relative to.
         folder: PathBuf,
         /// Arguments of its kernel as they were typed, for the report.

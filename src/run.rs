@@ -12,12 +12,10 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::{Init, Number, Params, Schedule, Variant, WorkloadSpec};
 
 use crate::chip_for::{chip_for, fits_target, fitting};
-use crate::configs;
 use crate::device::Configured;
 use crate::digest::hash;
-use crate::files;
-use crate::find::{Found, find_workload};
 use crate::interrupt::STOP;
+use crate::known::{Digest, Known, KnownText, KnownWorkload};
 use crate::listing::Listing;
 use crate::machine::Machine;
 use crate::report_file::{Report, SCHEMA, Stopped};
@@ -70,14 +68,12 @@ pub struct Identity {
     pub id: String,
     /// Hash of the chip with all its values and costs.
     pub config: String,
-    /// The chip's values as JSON.
-    pub values: String,
 }
 
 /// All that a run is, but for its chip, its PTX and the contents of its files.
 #[derive(Serialize)]
 struct Simulated<'a> {
-    workload: &'a WorkloadSpec,
+    workload: &'a str,
     params: &'a Params,
     seed: u64,
     skip_launches: u64,
@@ -102,6 +98,8 @@ pub struct Simulation {
     /// Arguments of the kernel as they were typed.
     args: Vec<String>,
     suppress: Vec<Suppression>,
+    /// Of the workload and of its PTX.
+    digests: [Digest; 2],
 }
 
 impl Simulation {
@@ -110,15 +108,23 @@ impl Simulation {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn new(request: Request) -> Result<Self, Vec<Diagnostic>> {
+        Self::known(request, &Known::default())
+    }
+
+    /// The same, where others have read some of it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn known(request: Request, known: &Known) -> Result<Self, Vec<Diagnostic>> {
         let one = |e: Diagnostic| vec![e];
         contradictions(&request).map_err(one)?;
         let given = matches!(request.program, Program::Given { .. });
-        let (spec, folder, args) = match &request.program {
-            Program::Workload(name) => {
-                let Found { spec, folder } = find_workload(name)?;
-                (spec, folder, Vec::new())
+        let (workload, args) = match &request.program {
+            Program::Workload(name) => (known.workload(name)?, Vec::new()),
+            Program::Given { spec, folder, args } => {
+                let (spec, folder) = (Arc::clone(spec), folder.clone());
+                (KnownWorkload { spec, folder, digest: Digest::default() }, args.clone())
             }
-            Program::Given { spec, folder, args } => ((**spec).clone(), folder.clone(), args.clone()),
             Program::Cuda(command) => {
                 let message = format!("`{}` is a CUDA program, not a workload", command.name());
                 return Err(one(
@@ -126,10 +132,11 @@ impl Simulation {
                 ));
             }
         };
+        let KnownWorkload { spec, folder, digest } = workload;
         let (params, chip_settings) = settings(&request, &spec)?;
         let (name, chosen) = chip_for(&request, &spec)?;
         let dependent = spec.schedule == Schedule::Dependent;
-        let configured = Configured::of_request(&request, &name, &chip_settings, dependent)?;
+        let configured = Configured::of_request(&request, &name, &chip_settings, dependent, known)?;
         let chip = &configured.chip;
         // The only program of a launch that is given is told to fit by its target.
         let most = if given { u32::MAX } else { chip.capability() };
@@ -142,7 +149,7 @@ impl Simulation {
             Some(sm) if name.is_none() => vec![error.help(fitting(&Needs::capability(sm)))],
             _ => vec![error],
         })?;
-        let ptx = configs::read(&folder.join(&variant.file)).map_err(one)?;
+        let KnownText { source: ptx, digest: text } = known.text(&folder.join(&variant.file))?;
         if !request.allow_newer_isa {
             fits_target(&ptx, chip).map_err(one)?;
         }
@@ -156,8 +163,8 @@ impl Simulation {
             skip: request.skip_launches,
             dump: request.keep,
         };
-        let suppress = request.suppress;
-        Ok(Self { chip: Arc::clone(&configured.chip), configured, job, variant, chosen, args, suppress })
+        let (chip, suppress) = (Arc::clone(&configured.chip), request.suppress);
+        Ok(Self { chip, configured, job, variant, chosen, args, suppress, digests: [digest, text] })
     }
 
     /// Records events, which [`Outcome::timelines`] has then.
@@ -176,12 +183,11 @@ impl Simulation {
     }
 
     /// What identifies the run.
-    pub fn identity(&self) -> Identity {
-        let bytes = |value: serde_json::Result<Vec<u8>>| value.unwrap_or_default();
-        let chip = bytes(serde_json::to_vec(&(&*self.chip, &*self.configured.costs)));
-        let config = hash(&[&chip]);
+    pub fn identity(&self, known: &Known) -> Identity {
+        let config = self.configured.config().to_string();
+        let spec = &*self.job.spec;
         let what = Simulated {
-            workload: &self.job.spec,
+            workload: self.digests[0].of(spec),
             params: &self.job.params,
             seed: self.job.seed,
             skip_launches: self.job.skip,
@@ -193,22 +199,24 @@ impl Simulation {
             max_instructions: self.configured.options.max_instructions,
             allow_newer_isa: self.configured.options.allow_newer_isa,
         };
-        let what = bytes(serde_json::to_vec(&what));
-        let mut files: Vec<Vec<u8>> = Vec::new();
-        let spec = &self.job.spec;
+        let what = serde_json::to_vec(&what).unwrap_or_default();
         let inits = spec.buffers.values().map(|buffer| &buffer.init);
         let inits = inits.chain(spec.variables.values().filter_map(|variable| variable.init.as_ref()));
         let named = inits.filter_map(|init| match init {
             Init::File(file) => Some(file),
             _ => None,
         });
-        for file in named.chain(&spec.l2) {
-            files.push(files::read(&self.job.folder.join(file), u64::MAX).unwrap_or_default());
-        }
-        let mut parts: Vec<&[u8]> = vec![simulator().as_bytes(), &chip, &what, self.job.ptx.text.as_bytes()];
-        parts.extend(files.iter().map(Vec::as_slice));
-        let values = serde_json::to_string_pretty(&*self.chip).unwrap_or_default() + "\n";
-        Identity { id: hash(&parts), config, values }
+        let files: Vec<String> =
+            named.chain(&spec.l2).map(|file| known.file(&self.job.folder.join(file))).collect();
+        let text = self.digests[1].of(&&*self.job.ptx.text);
+        let mut parts: Vec<&[u8]> = vec![simulator().as_bytes(), config.as_bytes(), &what, text.as_bytes()];
+        parts.extend(files.iter().map(String::as_bytes));
+        Identity { id: hash(&parts), config }
+    }
+
+    /// The chip's values as JSON.
+    pub fn values(&self) -> String {
+        serde_json::to_string_pretty(&*self.chip).unwrap_or_default() + "\n"
     }
 
     /// Simulates until it ends, or until [`STOP`] says so; `progress` is called from time to time.

@@ -6,6 +6,7 @@ use sim_frontend::diagnostic::Diagnostic;
 
 use crate::cuda::{CudaRun, Outputs, code, summary};
 use crate::interrupt::interrupted;
+use crate::known::Known;
 use crate::request::{Program, Request};
 use crate::run::{Identity, Simulation, contradictions};
 
@@ -29,6 +30,8 @@ pub struct Done {
     pub seconds: f64,
     /// It says nothing of what was asked for: it was interrupted, or the host lacked memory.
     pub lost: Option<SimError>,
+    /// The program was killed from outside, as whoever runs out of memory is: it says nothing either.
+    pub killed: bool,
 }
 
 impl Work {
@@ -37,21 +40,37 @@ impl Work {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn new(request: Request) -> Result<Self, Vec<Diagnostic>> {
+        Self::known(request, &Known::default())
+    }
+
+    /// The same, where others have read some of it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn known(request: Request, known: &Known) -> Result<Self, Vec<Diagnostic>> {
         if let Program::Cuda(command) = &request.program {
             contradictions(&request).map_err(|error| vec![error])?;
-            return Ok(Self::Cuda(Box::new(CudaRun::new(&request, command)?)));
+            return Ok(Self::Cuda(Box::new(CudaRun::new(&request, command, known)?)));
         }
-        Ok(Self::Workload(Box::new(Simulation::new(request)?)))
+        Ok(Self::Workload(Box::new(Simulation::known(request, known)?)))
     }
 
     /// What identifies the run.
     ///
     /// # Errors
     /// A file that a program reads cannot be read.
-    pub fn identity(&self) -> Result<Identity, Vec<Diagnostic>> {
+    pub fn identity(&self, known: &Known) -> Result<Identity, Vec<Diagnostic>> {
         match self {
-            Self::Workload(simulation) => Ok(simulation.identity()),
+            Self::Workload(simulation) => Ok(simulation.identity(known)),
             Self::Cuda(run) => run.identity(),
+        }
+    }
+
+    /// The chip's values as JSON.
+    pub fn values(&self) -> String {
+        match self {
+            Self::Workload(simulation) => simulation.values(),
+            Self::Cuda(run) => run.values(),
         }
     }
 
@@ -72,7 +91,7 @@ impl Work {
                     .filter(|error| matches!(error, SimError::Interrupted | SimError::MaxMemory { .. }));
                 let value = serde_json::to_value(&report);
                 let report = value.map_err(|error| vec![Diagnostic::error("report", error.to_string())])?;
-                Ok(Done { report, result: result.into(), message, seconds, lost })
+                Ok(Done { report, result: result.into(), message, seconds, lost, killed: false })
             }
             Self::Cuda(run) => {
                 let ended = run.run(&Outputs::default())?;
@@ -84,7 +103,8 @@ impl Work {
                 let report = summary::report(&program, run.configured(), &ended.launches);
                 let lost = interrupted().then_some(SimError::Interrupted);
                 let seconds = ended.time.as_secs_f64();
-                Ok(Done { report, result: result.into(), message, seconds, lost })
+                let killed = ended.killed();
+                Ok(Done { report, result: result.into(), message, seconds, lost, killed })
             }
         }
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Folder, command, text, warpsim};
+use common::{Folder, command, results_in, text, warpsim};
 
 /// Exit status and both streams.
 fn said(args: &[&str]) -> (Option<i32>, String) {
@@ -71,9 +71,7 @@ fn a_pipe_among_the_points_holds_nothing_up() {
     let results = folder.join("r");
     let file = sweep(&folder, "  workload: vecadd\n  chip: gtx480\n");
     assert_eq!(said(&["sweep", "run", &file, "--results", &results]).0, Some(0));
-    let points = folder.0.join("r").join("points");
-    let point = std::fs::read_dir(&points).expect("a folder").flatten().map(|entry| entry.path());
-    let point = point.into_iter().find(|path| path.extension().is_some_and(|e| e == "json")).expect("one");
+    let point = point(&folder);
     std::fs::remove_file(&point).expect("removed");
     assert!(Command::new("mkfifo").arg(&point).status().expect("starts").success());
     let mut child = command(&["sweep", "run", &file, "--results", &results])
@@ -100,13 +98,14 @@ fn points_of_another_format_are_not_compared() {
     for results in ["a", "b"] {
         assert_eq!(said(&["sweep", "run", &file, "--results", &folder.join(results)]).0, Some(0));
     }
-    let point = std::fs::read_dir(folder.0.join("b").join("points")).expect("a folder");
-    let point = point.flatten().map(|entry| entry.path()).next().expect("one");
+    let point = results_in(&folder.0.join("b")).pop().expect("one");
     let whole = std::fs::read_to_string(&point).expect("there");
     std::fs::write(&point, whole.replacen("\"schema\": 1", "\"schema\": 99", 1)).expect("written");
     let (code, out) = said(&["compare", &folder.join("a"), &folder.join("b")]);
     assert!(code == Some(2) && out.contains("schema 99"), "{out}");
-    std::fs::write(point.with_file_name("other.json"), &whole).expect("written");
+    let part =
+        point.parent().and_then(|part| part.file_name()).expect("a folder").to_string_lossy().into_owned();
+    std::fs::write(point.with_file_name(format!("{part}other.json")), &whole).expect("written");
     std::fs::remove_file(&point).expect("removed");
     let (code, out) = said(&["compare", &folder.join("a"), &folder.join("b")]);
     assert!(code == Some(2) && out.contains("of another point"), "{out}");
@@ -306,9 +305,7 @@ fn folders_without_results_are_told_once() {
 
 /// The file of the only point of a sweep that has run.
 fn point(folder: &Folder) -> std::path::PathBuf {
-    let points = std::fs::read_dir(folder.0.join("r").join("points")).expect("a folder");
-    let mut files = points.flatten().map(|entry| entry.path());
-    files.find(|path| path.extension().is_some_and(|extension| extension == "json")).expect("one")
+    results_in(&folder.0.join("r")).pop().expect("one")
 }
 
 #[test]

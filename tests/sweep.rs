@@ -2,22 +2,14 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 
-use common::{Folder, command, json, text, warpsim};
+use common::{Folder, command, json, results_in, text, warpsim};
 
 /// The results in a folder.
 fn points(folder: &Folder) -> Vec<PathBuf> {
-    let list = std::fs::read_dir(folder.0.join("results").join("points")).expect("a folder");
-    let mut list: Vec<PathBuf> = list.map(|entry| entry.expect("an entry").path()).collect();
-    list.retain(|path| path.extension().is_some_and(|e| e == "json") && !hidden(path));
-    list.sort();
-    list
-}
-
-fn hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    results_in(&folder.0.join("results"))
 }
 
 /// Rows of a CSV file by column.
@@ -109,8 +101,7 @@ fn a_killed_run_goes_on_where_it_was() {
         // Some results are there, most likely not all of them.
         let wanted = kept.len() + 2;
         while child.try_wait().expect("a state").is_none() {
-            let there = folder.0.join("results").join("points");
-            if there.exists() && points(&folder).len() >= wanted {
+            if points(&folder).len() >= wanted {
                 break;
             }
             std::thread::yield_now();

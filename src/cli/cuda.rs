@@ -13,6 +13,7 @@ use crate::cuda::command::CudaCommand;
 use crate::cuda::{CudaRun, Outputs, code, summary};
 use crate::files;
 use crate::interrupt::on_interrupt;
+use crate::known::Known;
 use crate::request::{Program, Request, SchedulerChoice, Setting};
 use crate::sanitize::Checks;
 
@@ -147,7 +148,7 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
     let wrong = |message: String| vec![Diagnostic::error("output", message)];
     let request = args.request()?;
     let Program::Cuda(command) = &request.program else { return Ok(status::BAD_INPUT) };
-    let run = CudaRun::new(&request, command)?;
+    let run = CudaRun::new(&request, command, &Known::default())?;
     if let Some(folder) = &args.out {
         std::fs::create_dir_all(folder).map_err(|error| wrong(files::unwritable(folder, &error)))?;
         files::probe(&folder.join("report.json")).map_err(wrong)?;

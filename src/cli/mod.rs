@@ -158,6 +158,10 @@ pub fn main() -> ExitCode {
         Command::Sweep(SweepCommand::Run(args)) => crate::sweep::run(&args),
         Command::Sweep(SweepCommand::Collect(args)) => crate::sweep::collect(&args),
         Command::Sweep(SweepCommand::Merge(args)) => crate::sweep::merge(&args),
+        Command::Sweep(SweepCommand::Submit(args)) => crate::sweep::submit(&args),
+        Command::Sweep(SweepCommand::Work(args)) => crate::sweep::work(&args),
+        Command::Sweep(SweepCommand::Status(args)) => crate::sweep::status(&args),
+        Command::Sweep(SweepCommand::Cancel(args)) => crate::sweep::cancel(&args),
     };
     ExitCode::from(code)
 }

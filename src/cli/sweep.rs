@@ -13,6 +13,15 @@ pub enum SweepCommand {
     Run(SweepRunArgs),
     /// Writes one table with a row per point and metric, as CSV and SQLite.
     Collect(SweepCollectArgs),
+    /// Submits the points without a result to Slurm: an array of tasks, and a job that collects the table after them.
+    Submit(SweepSubmitArgs),
+    /// Works on a sweep that was planned in a result folder, beside others. The tasks of `submit` run it; so may any
+    /// other scheduler.
+    Work(SweepWorkArgs),
+    /// Shows what is done, running, failed and left, the rate and the remaining time.
+    Status(SweepStatusArgs),
+    /// Cancels the Slurm jobs of a result folder. Points under way are given back.
+    Cancel(SweepCancelArgs),
     /// Merges result folders, such as those of shards on several hosts.
     Merge(SweepMergeArgs),
 }
@@ -69,15 +78,80 @@ pub struct SweepRunArgs {
 /// Options of `sweep collect`.
 #[derive(Args, Clone, Debug)]
 pub struct SweepCollectArgs {
-    /// Sweep file.
-    pub file: PathBuf,
-    /// Result folder.
+    /// Result folders of one sweep, such as those of shards; with --results, the sweep file.
+    #[arg(required = true, value_name = "DIR|FILE")]
+    pub paths: Vec<PathBuf>,
+    /// Result folder, where a sweep file is named.
     #[arg(long, value_name = "DIR")]
-    pub results: PathBuf,
-    /// CSV file. Default: table.csv in the result folder.
+    pub results: Option<PathBuf>,
+    /// CSV file. Default: table.csv in the first result folder.
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// SQLite file. Default: table.sqlite in the result folder.
+    /// SQLite file. Default: table.sqlite in the first result folder.
     #[arg(long, value_name = "FILE")]
     pub sqlite: Option<PathBuf>,
+    /// The plan, where a folder has several.
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub plan: Option<String>,
+}
+
+/// Options of `sweep submit`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepSubmitArgs {
+    /// Sweep file.
+    pub file: PathBuf,
+    /// Result folder, on a file system that all nodes share.
+    #[arg(long, value_name = "DIR")]
+    pub results: PathBuf,
+    /// Number of tasks. Default: one per 10 points without a result, at most 1000.
+    #[arg(long, value_name = "N")]
+    pub tasks: Option<usize>,
+    /// Option of sbatch for both jobs, such as `--time=60`, `--mem=8G` or `--cpus-per-task=16`. Can be repeated.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub slurm_option: Vec<String>,
+    /// Prints what would be submitted.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Options of `sweep work`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepWorkArgs {
+    /// Result folder.
+    #[arg(value_name = "DIR")]
+    pub results: PathBuf,
+    /// Number of concurrent simulations. Default: the CPUs of the Slurm task, else the number of host cores.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// The plan, where a folder has several.
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub plan: Option<String>,
+    /// The number of the only point, which ended a process before.
+    #[arg(long, hide = true, requires = "deaths")]
+    pub point: Option<usize>,
+    /// How many it ended.
+    #[arg(long, hide = true)]
+    pub deaths: Option<usize>,
+}
+
+/// Options of `sweep status`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepStatusArgs {
+    /// Result folder.
+    #[arg(value_name = "DIR")]
+    pub results: PathBuf,
+    /// Shows it anew every 5 seconds, until nothing is running or left.
+    #[arg(long)]
+    pub watch: bool,
+    /// Lists all running and failed points.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Options of `sweep cancel`.
+#[derive(Args, Clone, Debug)]
+pub struct SweepCancelArgs {
+    /// Result folder.
+    #[arg(value_name = "DIR")]
+    pub results: PathBuf,
 }

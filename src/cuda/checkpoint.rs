@@ -80,7 +80,7 @@ fn header(run: &CudaRun, sections: bool) -> Value {
         "schema": SCHEMA,
         "simulator": run.simulator(),
         "chip": device.chip,
-        "config": run.config(),
+        "config": run.configured().config(),
         "policy": device.policy,
         "scheduler": device.scheduler,
         "set": device.set,

@@ -12,7 +12,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
 
 use crate::chip_for::fits_host;
-use crate::configs;
+use crate::known::{Digest, Known, KnownChip};
 use crate::memory;
 use crate::request::{Request, SchedulerChoice, Setting};
 use crate::sanitize::Checks;
@@ -85,7 +85,7 @@ impl DeviceRequest {
             scheduler: self.scheduler.as_deref().map(SchedulerChoice::parse).transpose().map_err(one)?,
             functional: self.functional,
         };
-        Configured::new(&self.chip, &set, how, |policy, scheduler| Options {
+        Configured::new(&self.chip, &set, how, &Known::default(), |policy, scheduler| Options {
             policy,
             scheduler: scheduler.scheduler,
             threads: self.threads.max(1),
@@ -130,6 +130,8 @@ pub struct Configured {
     pub set: BTreeMap<String, String>,
     /// All launches run without timing.
     pub functional: bool,
+    /// The digest of the chip and its costs.
+    digest: Digest,
 }
 
 impl Configured {
@@ -142,13 +144,14 @@ impl Configured {
         chip: &str,
         set: &[(&str, &str)],
         schedule_dependent: bool,
+        known: &Known,
     ) -> Result<Self, Vec<Diagnostic>> {
         let how = How {
             policy: request.policy,
             scheduler: request.scheduler.clone(),
             functional: request.functional,
         };
-        Self::new(chip, set, how, |policy, scheduler| Options {
+        Self::new(chip, set, how, known, |policy, scheduler| Options {
             policy,
             scheduler: scheduler.scheduler,
             threads: request.threads,
@@ -173,21 +176,28 @@ impl Configured {
         chip: &str,
         set: &[(&str, &str)],
         how: How,
+        known: &Known,
         options: impl FnOnce(PolicyChoice, &SchedulerChoice) -> Options,
     ) -> Result<Self, Vec<Diagnostic>> {
         let one = |e: Diagnostic| vec![e];
-        let (chip, costs) = configs::chip(chip, set)?;
+        let KnownChip { spec: chip, costs, digest } = known.chip(chip, set)?;
         fits_host(&chip, memory::left())?;
         let policy = how.policy.map_or_else(|| PolicyChoice::parse(&chip.default_policy), Ok).map_err(one)?;
         let scheduler =
             how.scheduler.map_or_else(|| SchedulerChoice::parse(&chip.default_scheduler), Ok).map_err(one)?;
         Ok(Self {
             options: options(policy, &scheduler),
-            chip: Arc::new(chip),
-            costs: Arc::new(costs),
+            chip,
+            costs,
             scheduler: scheduler.written,
             set: set.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect(),
             functional: how.functional,
+            digest,
         })
+    }
+
+    /// The hash of the chip with all its values and costs.
+    pub fn config(&self) -> &str {
+        self.digest.of(&(&*self.chip, &*self.costs))
     }
 }

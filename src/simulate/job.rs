@@ -1,6 +1,7 @@
 //! What is run, and how errors in it are said.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::{Diagnostic, Source};
@@ -9,7 +10,7 @@ use sim_frontend::workload::{Expr, ImageSpec, KeySpan, Number, Params, WorkloadS
 /// A workload with everything a run needs.
 pub struct Job {
     /// The workload.
-    pub spec: WorkloadSpec,
+    pub spec: Arc<WorkloadSpec>,
     /// Folder of its files.
     pub folder: PathBuf,
     /// PTX of the variant.

@@ -11,7 +11,7 @@ use crate::files;
 
 /// Merges; gives the exit status. Nothing is written unless everything can be.
 pub fn merge(args: &SweepMergeArgs) -> u8 {
-    let (spec, points) = match load(&args.file) {
+    let (_, spec, points) = match load(&args.file) {
         Ok(loaded) => loaded,
         Err(errors) => {
             complain(&errors);
@@ -25,12 +25,12 @@ pub fn merge(args: &SweepMergeArgs) -> u8 {
     let ids: BTreeMap<String, Vec<String>> = ids.collect();
     match merged(args, &ids) {
         Ok(added) => {
+            let store = Store::read_only(&args.results);
             println!(
                 "{}: {added} results added to {}, which has {} of {} distinct points",
                 spec.name,
                 args.results.display(),
-                Store::open(&args.results)
-                    .map_or(0, |store| ids.keys().filter(|id| store.get(id).is_some()).count()),
+                ids.keys().filter(|id| store.get(id).is_some()).count(),
                 ids.len()
             );
             status::DONE
@@ -94,9 +94,9 @@ fn merged(args: &SweepMergeArgs, ids: &BTreeMap<String, Vec<String>>) -> Result<
     let store = Store::open(&args.results).map_err(failed)?;
     let mut added = 0;
     for (point, from) in found.values().filter(|(_, from)| *from != args.results) {
-        let config = Store::open(from).ok().and_then(|from| from.config(&point.config));
+        let config = Store::read_only(from).config(&point.config);
         if let Some(text) = config {
-            store.put_config(&point.config, &text).map_err(failed)?;
+            store.put_config(&point.config, || text).map_err(failed)?;
         }
         store.put(point).map_err(failed)?;
         added += 1;
@@ -105,7 +105,7 @@ fn merged(args: &SweepMergeArgs, ids: &BTreeMap<String, Vec<String>>) -> Result<
 }
 
 /// Two results of one simulation agree; the host's time does not matter.
-fn same(a: &Stored, b: &Stored) -> bool {
+pub(super) fn same(a: &Stored, b: &Stored) -> bool {
     (&a.result, &a.message, &a.config, &a.report) == (&b.result, &b.message, &b.config, &b.report)
 }
 
@@ -116,15 +116,6 @@ fn stored(folder: &Path) -> Result<Vec<Stored>, String> {
         return Err(format!("{} is not a folder of results: it has no folder `points`", folder.display()));
     }
     let unreadable = |error: std::io::Error| files::unreadable(&points, &error);
-    let store = Store::open(folder).map_err(unreadable)?;
-    let mut names: Vec<String> = Vec::new();
-    for entry in std::fs::read_dir(&points).map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned();
-        // Locks and unfinished files begin with a dot.
-        if let Some(id) = name.strip_suffix(".json").filter(|id| !id.starts_with('.')) {
-            names.push(id.to_string());
-        }
-    }
-    names.sort();
-    names.iter().map(|id| store.read(id)).collect()
+    let store = Store::read_only(folder);
+    store.ids().map_err(unreadable)?.iter().map(|id| store.read(id)).collect()
 }

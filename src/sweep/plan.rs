@@ -1,6 +1,6 @@
 //! `warpsim sweep plan`: the points, which of them have results, and how long the others may take.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::points::{Candidate, candidates, load};
@@ -9,12 +9,14 @@ use crate::cli::sweep::SweepPlanArgs;
 use crate::console::{complain, status, table};
 use crate::files;
 
+/// Results whose times make the estimate.
+const SAMPLE: usize = 1000;
 /// Points that are listed where not all are asked for.
 const LISTED: usize = 20;
 
 /// Prints the plan; gives the exit status.
 pub fn plan(args: &SweepPlanArgs) -> u8 {
-    let (spec, points) = match load(&args.file) {
+    let (_, spec, points) = match load(&args.file) {
         Ok(loaded) => loaded,
         Err(errors) => {
             complain(&errors);
@@ -25,11 +27,11 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
         println!("{}: no point is left", spec.name);
         return status::DONE;
     };
-    let store = args.results.as_deref().filter(|folder| folder.exists()).map(Store::open);
-    let store = match store.transpose() {
-        Ok(store) => store,
+    let store = args.results.as_deref().filter(|folder| folder.exists()).map(Store::read_only);
+    let there = match store.as_ref().map_or_else(|| Ok(BTreeSet::new()), Store::ids) {
+        Ok(there) => there,
         Err(error) => {
-            eprintln!("error: the folder of results cannot be opened: {}", files::reason(&error));
+            eprintln!("error: the folder of results cannot be read: {}", files::reason(&error));
             return status::BAD_INPUT;
         }
     };
@@ -50,15 +52,17 @@ pub fn plan(args: &SweepPlanArgs) -> u8 {
                 format!("refused: {message}")
             }
             Candidate::Ready { id, .. } => {
-                let stored = store.as_ref().and_then(|store| store.get(id));
                 let first = *ids.entry(id.clone()).or_insert(i + 1);
                 if first <= i {
                     same += 1;
                     format!("as point {first}")
-                } else if let Some(stored) = stored {
+                } else if there.contains(id) {
                     done += 1;
-                    seconds.push(stored.seconds);
-                    stored.result
+                    // A look into so many files tells how long a point takes.
+                    let wanted = i < shown || seconds.len() < SAMPLE;
+                    let stored = store.as_ref().filter(|_| wanted).and_then(|store| store.get(id));
+                    seconds.extend(stored.as_ref().map(|stored| stored.seconds));
+                    stored.map_or(String::new(), |stored| stored.result)
                 } else {
                     String::new()
                 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::diagnostic::{Diagnostic, Source};
 
 use super::spec::{Common, Point, SweepSpec};
-use super::store::{Store, Stored};
 use crate::configs;
 use crate::digest::hash;
+use crate::known::Known;
 use crate::request::Request;
 use crate::run::simulator;
 use crate::study::{in_parallel, jobs};
@@ -17,7 +17,7 @@ use crate::work::Work;
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn load(file: &Path) -> Result<(SweepSpec, Vec<Point>), Vec<Diagnostic>> {
+pub fn load(file: &Path) -> Result<(Source, SweepSpec, Vec<Point>), Vec<Diagnostic>> {
     let source = configs::read(file).map_err(|e| vec![e])?;
     let spec = SweepSpec::load(&source)?;
     let points = spec.points().map_err(|e| vec![e])?;
@@ -25,7 +25,7 @@ pub fn load(file: &Path) -> Result<(SweepSpec, Vec<Point>), Vec<Diagnostic>> {
         let message = format!("{}: no point of the sweep is left after `only` and `exclude`", spec.name);
         return Err(vec![Diagnostic::error("sweep", message).in_source(&source)]);
     }
-    Ok((spec, points))
+    Ok((source, spec, points))
 }
 
 /// A point, ready to be simulated or refused.
@@ -50,10 +50,10 @@ pub enum Candidate {
 
 impl Candidate {
     /// What a point of a sweep comes to.
-    pub fn of(point: &Point, common: &Common) -> Self {
+    pub fn of(point: &Point, common: &Common, known: &Known) -> Self {
         let words = point.words(common);
         let ready = point.request(common).and_then(|request| {
-            let id = Work::new(request.clone())?.identity()?.id;
+            let id = Work::known(request.clone(), known)?.identity(known)?.id;
             Ok((id, Box::new(request)))
         });
         match ready {
@@ -76,14 +76,15 @@ impl Candidate {
 
 /// What the points of a sweep come to, in their order.
 pub fn candidates(spec: &SweepSpec, points: &[Point]) -> Vec<Candidate> {
-    in_parallel(points, jobs(None), |point| Candidate::of(point, &spec.run))
+    let known = Known::default();
+    in_parallel(points, jobs(None), |point| Candidate::of(point, &spec.run, &known))
 }
 
-/// What a point has, if it was simulated.
-pub fn result(store: &Store, point: &Point, common: &Common) -> Option<Stored> {
-    match Candidate::of(point, common) {
-        Candidate::Ready { id, .. } => store.get(&id),
-        Candidate::Refused { words, .. } => store.get(&refused_id(&words)),
+/// The name of a point's result.
+pub fn id(point: &Point, common: &Common, known: &Known) -> String {
+    match Candidate::of(point, common, known) {
+        Candidate::Ready { id, .. } => id,
+        Candidate::Refused { words, .. } => refused_id(&words),
     }
 }
 

@@ -1,125 +1,91 @@
-//! `warpsim sweep run`: every point that has no result yet is simulated, several at a time.
+//! `warpsim sweep run` and `sweep work`: every point that has no result yet is simulated, several at a time.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
-use sim_core::error::SimError;
-use sim_frontend::diagnostic::Diagnostic;
-
+use super::claims::{Claims, DEATHS};
 use super::collect;
-use super::points::{first, load, refused_id};
-use super::spec::{Common, Point};
-use super::store::{SCHEMA, Store, Stored};
-use crate::cli::sweep::SweepRunArgs;
+use super::planned::Plan;
+use super::store::Store;
+use super::worker::{Counts, Worker};
+use crate::cli::sweep::{SweepRunArgs, SweepWorkArgs};
 use crate::console::{complain, status};
 use crate::files;
-use crate::interrupt::{interrupted, on_interrupt};
+use crate::interrupt::{interrupted, on_interrupt, on_termination, terminated};
+use crate::known::Known;
 use crate::memory;
-use crate::study::{in_parallel, jobs};
-use crate::work::Work;
-
-/// What came of a point in this run.
-enum Done {
-    Simulated,
-    HadResult,
-    Elsewhere,
-    Interrupted,
-    /// The simulator gave up; nothing is kept, so that it is tried again.
-    Broken(String),
-}
-
-/// Counts of a run.
-#[derive(Default)]
-struct Counts {
-    simulated: usize,
-    had: usize,
-    elsewhere: usize,
-    broken: Vec<String>,
-    /// What was wrong, and the points it was wrong with.
-    bad: BTreeMap<String, Vec<String>>,
-    /// The exit status of the points that were simulated.
-    worst: u8,
-}
+use crate::study::jobs;
 
 /// Simulates what has no result; gives the exit status.
 pub fn run(args: &SweepRunArgs) -> u8 {
-    let (spec, points) = match load(&args.file) {
-        Ok(loaded) => loaded,
+    let known = Known::default();
+    let plan = match Plan::make(&args.file, &known) {
+        Ok(plan) => plan,
         Err(errors) => {
             complain(&errors);
             return status::BAD_INPUT;
         }
     };
-    let (part, parts) = match shard(args.shard.as_deref()) {
-        Ok(shard) => shard,
+    match begun(args, &plan) {
+        Ok((store, shard)) => run_planned(args, &plan, &known, &store, shard),
         Err(message) => {
             eprintln!("error: {message}");
-            return status::BAD_INPUT;
+            status::BAD_INPUT
         }
-    };
-    if let Err(message) = args.report.iter().try_for_each(|path| files::probe(path)) {
-        eprintln!("error: {message}");
-        return status::BAD_INPUT;
     }
-    let store = match Store::open(&args.results) {
-        Ok(store) => store,
-        Err(error) => {
-            eprintln!("error: {}", files::unwritable(&args.results, &error));
-            return status::BAD_INPUT;
-        }
-    };
+}
+
+/// The folder of results, with the plan in it, and which part is to be done of how many.
+fn begun(args: &SweepRunArgs, plan: &Plan) -> Result<(Store, (usize, usize)), String> {
+    let shard = shard(args.shard.as_deref())?;
+    args.report.iter().try_for_each(|path| files::probe(path))?;
+    let store = Store::open(&args.results).map_err(|error| files::unwritable(&args.results, &error))?;
+    plan.keep(&store)?;
+    Ok((store, shard))
+}
+
+fn run_planned(
+    args: &SweepRunArgs,
+    plan: &Plan,
+    known: &Known,
+    store: &Store,
+    (part, parts): (usize, usize),
+) -> u8 {
     on_interrupt();
-    let own: Vec<&Point> =
-        points.iter().enumerate().filter(|(i, _)| i % parts == part).map(|(_, p)| p).collect();
+    on_termination();
+    let own = plan.items(|i| i % parts == part);
+    let points = own.iter().map(|item| item.points.len()).sum();
     let bar = std::io::stderr().is_terminal().then(|| {
         let style = indicatif::ProgressStyle::with_template("{bar:30} {pos}/{len} points, ETA {eta}");
-        indicatif::ProgressBar::new(own.len() as u64)
+        indicatif::ProgressBar::new(points as u64)
             .with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
     });
-    let counts = Mutex::new(Counts::default());
-    let failed = AtomicUsize::new(0);
-    in_parallel(&own, jobs(args.jobs), |point| {
-        let words = point.words(&spec.run);
-        // A point that brings the simulator down loses no other.
-        let done = catch_unwind(AssertUnwindSafe(|| simulate(&store, point, &spec.run)));
-        let done = done.unwrap_or_else(|_| Ok((Done::Broken("the simulator panicked".into()), None)));
-        if let Some(bar) = &bar {
-            bar.inc(1);
-        }
-        let Ok(mut counts) = counts.lock() else { return };
-        match done {
-            Ok((done, stored)) => {
-                match done {
-                    Done::Simulated => counts.simulated += 1,
-                    Done::HadResult => counts.had += 1,
-                    Done::Elsewhere => counts.elsewhere += 1,
-                    Done::Interrupted => {}
-                    Done::Broken(reason) => counts.broken.push(format!("{}: {reason}", words.join(" "))),
-                }
-                if let Some(stored) = stored.filter(|s| !matches!(s.result.as_str(), "pass" | "unchecked")) {
-                    let why = format!("{} {}", stored.result, stored.message);
-                    counts.bad.entry(why).or_default().push(words.join(" "));
-                    counts.worst = worse(counts.worst, &stored.result);
-                }
-            }
-            Err(error) => {
-                failed.fetch_add(1, Ordering::Relaxed);
-                counts.broken.push(format!(
-                    "{}: the result cannot be stored: {}",
-                    words.join(" "),
-                    files::reason(&error)
-                ));
-            }
-        }
-    });
+    let progress = |points: usize| bar.iter().for_each(|bar| bar.inc(points as u64));
+    let claims = Claims::of(store.folder());
+    let (key, jobs) = (plan.key(), jobs(args.jobs));
+    let worker =
+        Worker { plan, store, claims: &claims, known, key: &key, jobs, reads: true, progress: &progress };
+    let mut counts = worker.run(own, 0.0);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    let mut counts = counts.into_inner().unwrap_or_default();
-    for line in &counts.broken {
+    say(&plan.spec.name, points, &mut counts);
+    if let Some(page) = args.report.as_deref().filter(|_| !interrupted()) {
+        let code = collect::page(&args.file, &args.results, page);
+        if code != status::DONE {
+            return code;
+        }
+    }
+    match (memory::exceeded(), interrupted(), counts.broken.is_empty() && counts.stuck.is_none()) {
+        (None, true, _) => status::INTERRUPTED,
+        (None, false, true) => counts.worst,
+        _ => status::FAULT,
+    }
+}
+
+/// Says what came of the points.
+fn say(name: &str, points: usize, counts: &mut Counts) {
+    for line in counts.broken.values() {
         eprintln!("{line}");
     }
     for (why, points) in &mut counts.bad {
@@ -132,40 +98,123 @@ pub fn run(args: &SweepRunArgs) -> u8 {
             points => points.iter().for_each(|point| eprintln!("{point}: {why}")),
         }
     }
+    if let Some(message) = &counts.stuck {
+        eprintln!("error: {message}");
+    }
     println!(
-        "{}: {} points, {} simulated, {} already had results, {} in progress elsewhere, {} faulted, differed or were refused, {} failed",
-        spec.name,
-        own.len(),
+        "{name}: {points} points, {} simulated, {} already had results, {} in progress elsewhere, {} faulted, differed or were refused, {} failed",
         counts.simulated,
         counts.had,
         counts.elsewhere,
         counts.bad.values().map(Vec::len).sum::<usize>(),
         counts.broken.len()
     );
-    if let Some(page) = args.report.as_deref().filter(|_| !interrupted()) {
-        let code = collect::page(&args.file, &args.results, page);
-        if code != status::DONE {
-            return code;
+}
+
+/// Works on a planned sweep; gives the exit status. Points that fail are rows of the table, not failures of the task.
+pub fn work(args: &SweepWorkArgs) -> u8 {
+    match working(args) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("error: {message}");
+            status::BAD_INPUT
         }
-    }
-    match (memory::exceeded(), interrupted(), counts.broken.is_empty()) {
-        (None, true, _) => status::INTERRUPTED,
-        (None, false, true) => counts.worst,
-        _ => status::FAULT,
     }
 }
 
-/// The exit status of several points, one of which came to `result`: a fault outweighs a wrong result,
-/// which outweighs a point that was refused.
-fn worse(so_far: u8, result: &str) -> u8 {
-    let own = match result {
-        "refused" => status::BAD_INPUT,
-        "fail" => status::DIFFERS,
-        _ => status::FAULT,
+fn working(args: &SweepWorkArgs) -> Result<u8, String> {
+    on_interrupt();
+    on_termination();
+    let results =
+        std::fs::canonicalize(&args.results).map_err(|error| files::unreadable(&args.results, &error))?;
+    let plan = Plan::one(&results, args.plan.as_deref())?;
+    std::env::set_current_dir(&plan.folder).map_err(|error| {
+        let folder = plan.folder.display();
+        let reason = files::reason(&error);
+        format!("{folder}, where the sweep was planned, cannot be entered on this host: {reason}; paths in the sweep are relative to it")
+    })?;
+    let (key, known, claims) = (plan.key(), Known::default(), Claims::of(&results));
+    let store = match args.point {
+        // The process that started this one has opened it.
+        Some(_) => Store::read_only(&results),
+        None => Store::open(&results).map_err(|error| files::unwritable(&results, &error))?,
     };
-    let weight = [status::DONE, status::BAD_INPUT, status::DIFFERS, status::FAULT];
-    let of = |code: u8| weight.iter().position(|other| *other == code);
-    if of(own) > of(so_far) { own } else { so_far }
+    let worker = Worker {
+        plan: &plan,
+        store: &store,
+        claims: &claims,
+        known: &known,
+        key: &key,
+        jobs: args.jobs.unwrap_or_else(allotted),
+        reads: false,
+        progress: &|_| {},
+    };
+    if let Some(number) = args.point {
+        end_with_parent();
+        let items = plan.items(|i| i == number);
+        let item = items.first().ok_or_else(|| format!("the sweep has no point {number}"))?;
+        let deaths = args.deaths.filter(|deaths| *deaths < DEATHS);
+        let deaths = deaths.ok_or_else(|| format!("--deaths takes a number below {DEATHS}"))?;
+        let (code, message) = worker.only(item, deaths);
+        message.iter().for_each(|message| eprintln!("{}: {message}", plan.words(item)));
+        return Ok(code);
+    }
+    let points = plan.points.len();
+    let mut counts = worker.run(plan.items(|_| true), place());
+    say(&plan.spec.name, points, &mut counts);
+    if memory::exceeded().is_some() && !terminated() {
+        return again(&results, &key, worker.jobs);
+    }
+    if terminated() {
+        println!("ended by SIGTERM: points under way were given back");
+        return Ok(status::DONE);
+    }
+    Ok(match (interrupted(), counts.broken.is_empty() && counts.stuck.is_none()) {
+        (true, _) => status::INTERRUPTED,
+        (false, true) => status::DONE,
+        (false, false) => status::FAULT,
+    })
+}
+
+/// Begins anew in the same process: one that has reached the limit of memory simulates nothing more, and what was
+/// simulated then is done apart.
+fn again(results: &Path, key: &str, jobs: usize) -> Result<u8, String> {
+    use std::os::unix::process::CommandExt;
+    eprintln!("the limit of memory was reached: the task begins anew");
+    let program = std::env::current_exe().map_err(|error| files::reason(&error))?;
+    let error = std::process::Command::new(program)
+        .args("sweep work --plan".split(' '))
+        .args([key, "--jobs", &jobs.to_string()])
+        .arg(results)
+        .exec();
+    Err(format!("the task cannot begin anew: {}", files::reason(&error)))
+}
+
+/// This process gives its point back when the one that started it ends.
+fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+}
+
+/// A number of Slurm's environment.
+fn slurm(name: &str) -> Option<usize> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Simulations at a time: as many as the task has processors.
+fn allotted() -> usize {
+    slurm("SLURM_CPUS_PER_TASK").or_else(|| slurm("SLURM_CPUS_ON_NODE")).unwrap_or_else(|| jobs(None))
+}
+
+/// Where among the points this process begins, from 0 to 1: by its number in the array, or else anywhere.
+fn place() -> f64 {
+    let in_array = || {
+        let first = slurm("SLURM_ARRAY_TASK_MIN")?;
+        let count = slurm("SLURM_ARRAY_TASK_COUNT")?;
+        let at = slurm("SLURM_ARRAY_TASK_ID")?.checked_sub(first)?;
+        Some((at % count.max(1)) as f64 / count.max(1) as f64)
+    };
+    in_array().unwrap_or_else(|| f64::from(std::process::id() % 1000) / 1000.0)
 }
 
 /// `i/n` as a part from 0 and how many there are.
@@ -179,74 +228,23 @@ fn shard(text: Option<&str>) -> Result<(usize, usize), String> {
     }
 }
 
-/// Simulates a point, if it has no result, and keeps what came of it.
-fn simulate(store: &Store, point: &Point, common: &Common) -> std::io::Result<(Done, Option<Stored>)> {
-    let words = point.words(common);
-    if interrupted() {
-        return Ok((Done::Interrupted, None));
+/// The folder of results of a command line, which is one.
+///
+/// # Errors
+/// It is none, in words.
+pub fn is_results(folder: &Path) -> Result<(), String> {
+    match folder.is_dir() {
+        true => Ok(()),
+        false => Err(format!(
+            "there is no folder {}; `warpsim sweep submit` and `sweep run` create it",
+            folder.display()
+        )),
     }
-    let refused = |words: Vec<String>, errors: &[Diagnostic]| Stored {
-        schema: SCHEMA,
-        id: refused_id(&words),
-        config: String::new(),
-        version: crate::VERSION.into(),
-        run: words,
-        result: "refused".into(),
-        message: first(errors),
-        seconds: 0.0,
-        report: None,
-    };
-    let ready = point.request(common).and_then(Work::new).and_then(|work| Ok((work.identity()?, work)));
-    let (identity, work) = match ready {
-        Ok(ready) => ready,
-        Err(errors) => {
-            let stored = refused(words, &errors);
-            if store.get(&stored.id).is_some() {
-                return Ok((Done::HadResult, Some(stored)));
-            }
-            store.put(&stored)?;
-            return Ok((Done::Simulated, Some(stored)));
-        }
-    };
-    if let Some(stored) = store.get(&identity.id) {
-        return Ok((Done::HadResult, Some(stored)));
-    }
-    let Some(_claim) = store.claim(&identity.id)? else { return Ok((Done::Elsewhere, None)) };
-    // It may have come while this one waited for nothing.
-    if let Some(stored) = store.get(&identity.id) {
-        return Ok((Done::HadResult, Some(stored)));
-    }
-    let mut stored = Stored { id: identity.id, config: identity.config.clone(), ..refused(words, &[]) };
-    match work.run() {
-        Ok(done) => {
-            match done.lost {
-                Some(SimError::Interrupted) => return Ok((Done::Interrupted, None)),
-                // That others run beside it is no fault of the point's.
-                Some(error) => return Ok((Done::Broken(error.to_string()), None)),
-                None => {}
-            }
-            stored.seconds = done.seconds;
-            (stored.result, stored.message) = (done.result, done.message);
-            stored.report = Some(done.report);
-        }
-        Err(errors) => stored.message = errors.first().map_or(String::new(), |e| e.message.clone()),
-    }
-    store.put_config(&identity.config, &identity.values)?;
-    store.put(&stored)?;
-    Ok((Done::Simulated, Some(stored)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_worst_point_gives_the_exit_status() {
-        let of = |results: &[&str]| results.iter().fold(status::DONE, |code, result| worse(code, result));
-        assert_eq!(of(&[]), 0);
-        assert_eq!((of(&["refused"]), of(&["fail"]), of(&["fault"]), of(&["stopped"])), (2, 1, 3, 3));
-        assert_eq!((of(&["fail", "refused"]), of(&["refused", "fail"]), of(&["fault", "fail"])), (1, 1, 3));
-    }
 
     #[test]
     fn shards_are_counted_from_one() {

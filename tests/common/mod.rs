@@ -29,6 +29,21 @@ pub fn parse(bytes: &[u8]) -> serde_json::Value {
     serde_json::from_slice(bytes).unwrap_or_else(|e| panic!("{e}: {}", text(bytes)))
 }
 
+/// The files of the results in a folder of results, in order.
+pub fn results_in(folder: &std::path::Path) -> Vec<PathBuf> {
+    let list = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten();
+        entries.map(|entry| entry.expect("an entry").path())
+    };
+    let hidden =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let parts = list(folder.join("points")).filter(|path| path.is_dir());
+    let mut all: Vec<PathBuf> = parts.flat_map(list).collect();
+    all.retain(|path| path.extension().is_some_and(|e| e == "json") && !hidden(path));
+    all.sort();
+    all
+}
+
 /// The JSON it printed.
 pub fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)))

@@ -1,6 +1,9 @@
 //! A file held against the schema of its type: every key that is missing, unknown, of the wrong kind or
 //! out of its bounds, where typed reading stops at the first.
 
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
@@ -20,7 +23,7 @@ pub(super) struct Finding {
 /// Everything that does not fit; with `kinds`, values of a wrong kind too, which typed reading may
 /// otherwise know how to take.
 pub(super) fn survey<T: JsonSchema>(source: &Source, root: &Node, kinds: bool) -> Vec<Finding> {
-    let schema = schemars::schema_for!(T).to_value();
+    let schema = schema_of::<T>();
     let mut survey = Survey {
         root: &schema,
         source,
@@ -36,6 +39,14 @@ pub(super) fn survey<T: JsonSchema>(source: &Source, root: &Node, kinds: bool) -
         None => survey.value(&schema, root),
     }
     survey.found
+}
+
+/// The schema of a type, which is made once: a sweep reads many chips.
+fn schema_of<T: JsonSchema>() -> Arc<Value> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Value>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let make = || Arc::new(schemars::schema_for!(T).to_value());
+    Arc::clone(known.entry(T::schema_id().into_owned()).or_insert_with(make))
 }
 
 struct Survey<'s> {

@@ -137,7 +137,7 @@ fn setups(args: &HardwareArgs) -> Result<Vec<Setup>, Vec<Diagnostic>> {
                     found.map_or("its own".to_string(), |(name, _)| (*name).to_string())
                 }
             };
-            let (chip, costs) = (Arc::new(chip), Arc::new(costs));
+            let chip = Arc::new(chip);
             for policy in policies {
                 let choice = PolicyChoice::parse(&policy).map_err(|e| vec![e])?;
                 let machine = Machine { chip: Arc::clone(&chip), costs: Arc::clone(&costs), policy: choice };
