@@ -314,6 +314,20 @@ fn one_block_of_a_pair_counts_for_both() {
     }
 }
 
+#[test]
+fn bytes_that_are_sent_on_are_counted_by_the_other_block_of_the_pair() {
+    // The first block loads for both: what goes to the second one comes back as a count.
+    let map = TensorMap { box_sizes: vec![8, 4], ..words_map() };
+    let body = format!(
+        "setp.ne.u32 %q, %rank, 0;\n@%q bra COUNTED;\n@!%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%object], 256;\n\
+         @!%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%tile], [%map, {{4, 1}}], [%object], 3;\n\
+         {WAITED}COUNTED:\n{MEET}{DUMP}"
+    );
+    let found = everywhere(&map, &body, 2);
+    let expected: Vec<u32> = (0..32).map(|i| word(4 + i % 8, 1 + i / 8)).collect();
+    assert_eq!([&found[..32], &found[768..800]], [&expected[..]; 2]);
+}
+
 fn plain(body: &str, words: usize) -> Result<Vec<u32>, String> {
     let text = module("", body)
         .replace(".version 3.0\n.target sm_20", ".version 9.3\n.target sm_100a")
