@@ -206,6 +206,8 @@ impl Tables<'_> {
         let file = Output::create(sqlite_path).map_err(|e| wrong(&e))?;
         let temporary = file.path().ok_or_else(|| wrong(&"a database needs a regular file"))?;
         let mut connection = Connection::open(temporary).map_err(|e| wrong(&e))?;
+        // The file is nobody's until it is whole: it needs no journal beside it, which a killed process would leave.
+        connection.execute_batch("PRAGMA journal_mode = MEMORY").map_err(|e| wrong(&e))?;
         let transaction = connection.transaction().map_err(|e| wrong(&e))?;
         create(&transaction, &header).map_err(|e| wrong(&e))?;
         let mut seen = Seen::default();
