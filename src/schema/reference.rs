@@ -236,9 +236,9 @@ mod tests {
         for (kind, sections) in [
             (
                 Kind::Workload,
-                "Argument BufferSpec Expectation Expr Fill Im2colSpec ImageAddress ImageAddresses ImageFilter ImageRead \
-                 ImageSpec ImageStorage Init LoopSpec ScalarType Schedule Step TensorFill TensorMapSpec Termination \
-                 Tolerance Until VariableSpec Variant",
+                "AlongW Argument BufferSpec Expectation Expr Fill Im2colSpec ImageAddress ImageAddresses ImageFilter \
+                 ImageRead ImageSpec ImageStorage Init LoopSpec ScalarType Schedule Step SwizzleAtom TensorFill \
+                 TensorMapSpec Termination Tolerance Until VariableSpec Variant",
             ),
             (
                 Kind::Chip,
