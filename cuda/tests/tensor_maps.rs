@@ -137,7 +137,7 @@ fn limits(address: u64) {
         |m| m.steps[1] = 9,
         |m| m.interleave = 1,
         |m| m.interleave = 3,
-        |m| m.swizzle = 4,
+        |m| m.swizzle = 7,
         |m| m.promotion = 4,
         |m| m.fill = 1,
         |m| m.fill = 2,
