@@ -1,4 +1,4 @@
-//! A sweep on a real array of Slurm, on one machine: `.ci/slurm cargo test --test slurm`. A task is killed, then the node
+//! A sweep on a real array of Slurm, on one machine: `.ci/slurm cargo test --workspace --test slurm`. A task is killed, then the node
 //! fails, then the jobs are cancelled; a task of another sweep reaches its time limit. The table is that of one
 //! undisturbed process all the same.
 
@@ -72,7 +72,7 @@ impl Clock {
 #[test]
 fn a_disturbed_array_has_the_table_of_one_process() {
     let Ok(slurm) = std::env::var("WARPSIM_SLURM") else {
-        eprintln!("skipped: `.ci/slurm cargo test --test slurm` runs it where Slurm can be installed");
+        eprintln!("skipped: `.ci/slurm cargo test --workspace --test slurm` runs it where Slurm can be installed");
         return;
     };
     let clock = Clock(Instant::now());
