@@ -72,7 +72,9 @@ impl Clock {
 #[test]
 fn a_disturbed_array_has_the_table_of_one_process() {
     let Ok(slurm) = std::env::var("WARPSIM_SLURM") else {
-        eprintln!("skipped: `.ci/slurm cargo test --workspace --test slurm` runs it where Slurm can be installed");
+        eprintln!(
+            "skipped: `.ci/slurm cargo test --workspace --test slurm` runs it where Slurm can be installed"
+        );
         return;
     };
     let clock = Clock(Instant::now());
