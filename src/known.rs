@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
@@ -76,7 +77,7 @@ impl<K, V> Default for Memo<K, V> {
 impl<K: Eq + Hash, V: Clone> Memo<K, V> {
     fn get(&self, key: K, make: impl FnOnce() -> V) -> V {
         let slot = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.lock();
             if known.len() >= MOST && !known.contains_key(&key) {
                 known.clear();
             }

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use crate::error::{Error, INVALID_HANDLE, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, UNKNOWN};
-use crate::graph::{Condition, Conditional, Graph, Work};
+use crate::graph::{Condition, ConditionKind, Conditional, Graph, Work};
 use crate::runtime::State;
 
 /// `cudaGraphCondTypeIf`, `cudaGraphCondTypeWhile`, `cudaGraphCondTypeSwitch`.
@@ -58,12 +58,13 @@ pub fn create(state: &mut State, at: *mut u64, graph: usize, value: u32, flags: 
 /// # Errors
 /// The condition is none or has its node already, or there are no such nodes.
 pub fn work(state: &mut State, call: &str, own: &ConditionalNode) -> Result<Work, Error> {
-    let fits = match own.kind {
-        IF => (1..=2).contains(&own.size),
-        WHILE => own.size == 1,
-        SWITCH => (1..=MOST_BODIES).contains(&own.size),
-        _ => false,
+    let (kind, most) = match own.kind {
+        IF => (ConditionKind::If, 2),
+        WHILE => (ConditionKind::While, 1),
+        SWITCH => (ConditionKind::Switch, MOST_BODIES),
+        _ => return Err(INVALID_VALUE),
     };
+    let fits = (1..=most).contains(&own.size);
     let condition = state.runtime()?.conditions.get_mut(&own.handle).filter(|_| fits).ok_or(INVALID_VALUE)?;
     if std::mem::replace(&mut condition.used, true) {
         eprintln!("warpsim: {call}: the handle has a node already: each conditional node has one of its own");
@@ -72,12 +73,7 @@ pub fn work(state: &mut State, call: &str, own: &ConditionalNode) -> Result<Work
     let bodies: Box<[usize]> = (0..own.size).map(|_| state.handle()).collect();
     let graphs = &mut state.runtime()?.graphs;
     graphs.extend(bodies.iter().map(|handle| (*handle, Graph::default())));
-    Ok(Work::Conditional(Box::new(Conditional {
-        handle: own.handle,
-        kind: own.kind,
-        bodies,
-        graphs: Vec::new(),
-    })))
+    Ok(Work::Conditional(Box::new(Conditional { handle: own.handle, kind, bodies, graphs: Vec::new() })))
 }
 
 /// A graph that is to be part of another, or to be cloned, has no conditional nodes, as CUDA says.
@@ -178,20 +174,21 @@ pub fn chosen<'c>(state: &mut State, own: &'c Conditional) -> Result<Option<(&'c
     state.runtime()?.device.read(own.handle, &mut bytes).map_err(|_| UNKNOWN)?;
     let value = u32::from_le_bytes(bytes) as usize;
     let body = match own.kind {
-        IF => usize::from(value == 0),
-        WHILE if value == 0 => return Ok(None),
-        WHILE => 0,
-        _ => value,
+        ConditionKind::If => usize::from(value == 0),
+        ConditionKind::While if value == 0 => return Ok(None),
+        ConditionKind::While => 0,
+        ConditionKind::Switch => value,
     };
     let Some(body) = own.graphs.get(body) else { return Ok(None) };
-    if own.kind == WHILE && !body.launches() {
+    let again = own.kind == ConditionKind::While;
+    if again && !body.launches() {
         eprintln!(
             "warpsim: a while node of a graph never ends: its condition is {value}, and its body has no kernel that sets it \
              (cudaGraphSetConditional)"
         );
         return Err(INVALID_VALUE);
     }
-    Ok(Some((body, own.kind == WHILE)))
+    Ok(Some((body, again)))
 }
 
 /// Gives back conditions whose graph is gone and that no executable graph has.

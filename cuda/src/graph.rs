@@ -134,13 +134,24 @@ pub struct Condition {
     pub used: bool,
 }
 
+/// Which body of a conditional node runs for a value of its condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConditionKind {
+    /// The first for one that is not 0, else the second, if there is one.
+    If,
+    /// The only one, as long as the value is not 0.
+    While,
+    /// The one with the number.
+    Switch,
+}
+
 /// What a conditional node does.
 #[derive(Clone, Debug)]
 pub struct Conditional {
     /// The handle of its condition.
     pub handle: u64,
-    /// CUDA's number of its kind.
-    pub kind: i32,
+    /// Which body runs.
+    pub kind: ConditionKind,
     /// Handles of the graphs of its bodies. The program has a pointer to them.
     pub bodies: Box<[usize]>,
     /// In an executable graph, what the bodies were.

@@ -87,23 +87,12 @@ fuzz_target!(|input: ([u32; 5], [u16; 2], u8, [u8; 128], Vec<u8>)| {
     let cluster = if shape & 16 == 0 { 1 } else { 2 };
     for functional in [false, true] {
         let options = Options {
-            policy: PolicyChoice::parse(policy).expect("a policy"),
-            scheduler: WarpScheduler::Lrr,
-            threads: 1,
             check: Check::Off,
-            memory_model: false,
-            sanitize: sim_core::sanitizer::Kinds::default(),
             max_cycles: Some(100_000),
             max_instructions: Some(10_000),
             allow_newer_isa: true,
             schedule_dependent: true,
-            instruction_set: None,
-            epoch: None,
-            profile: false,
-            timeline: None,
-            sample: None,
-            record: None,
-            delay: None,
+            ..Options::of(PolicyChoice::parse(policy).expect("a policy"), WarpScheduler::Lrr)
         };
         let mut device = Device::new(Arc::clone(chip), Arc::clone(costs), options);
         let id = device.create_context();

@@ -55,6 +55,30 @@ pub struct Options {
 }
 
 impl Options {
+    /// One worker under a policy and a scheduler with the checks of safety: no limits, and nothing else is
+    /// observed or kept.
+    pub fn of(policy: PolicyChoice, scheduler: WarpScheduler) -> Self {
+        Self {
+            policy,
+            scheduler,
+            threads: 1,
+            check: Check::Safety,
+            memory_model: false,
+            sanitize: Kinds::default(),
+            max_cycles: None,
+            max_instructions: None,
+            allow_newer_isa: false,
+            schedule_dependent: false,
+            instruction_set: None,
+            epoch: None,
+            profile: false,
+            timeline: None,
+            sample: None,
+            record: None,
+            delay: None,
+        }
+    }
+
     /// The name of what is checked: the kinds of `--check`, separated by commas.
     pub fn check_name(&self) -> String {
         let mut names: Vec<&str> = self.sanitize.names();

@@ -223,12 +223,15 @@ fn one() -> u32 {
     1
 }
 
+/// Most warp schedulers that an SM may have. The engine's arrays have so many places.
+pub const MAX_SCHEDULERS: usize = 8;
+
 /// An SM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SmSpec {
     /// Warp schedulers; warp `w` belongs to scheduler `w % schedulers`.
-    #[schemars(range(min = 1, max = 8))]
+    #[schemars(range(min = 1, max = MAX_SCHEDULERS))]
     pub schedulers: u32,
     /// Maximum number of instructions of one warp that a scheduler issues in a cycle: 1 or 2. Two are
     /// issued if the second one does not depend on a pending result and has a free unit.

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use super::host::Holder;
@@ -108,7 +109,7 @@ impl Claim<'_> {
     }
 
     fn release(&self) {
-        if let Some(held) = &mut *lock(&self.claims.held.0) {
+        if let Some(held) = &mut *self.claims.held.0.lock() {
             held.remove(&self.path);
         }
     }
@@ -121,10 +122,6 @@ impl Drop for Claim<'_> {
             let _ = std::fs::remove_file(&self.path);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates a file with what is in it at once, which no more than one process succeeds with.
@@ -201,7 +198,7 @@ impl Claims {
         if !in_folder(&folder, || created(&folder, &path, text.as_bytes()))? {
             return Ok(None);
         }
-        if let Some(held) = &mut *lock(&self.held.0) {
+        if let Some(held) = &mut *self.held.0.lock() {
             held.insert(path.clone());
         }
         self.renew();
@@ -320,15 +317,12 @@ impl Claims {
             // costs time and changes no result.
             let _ = std::thread::Builder::new().name("claims".into()).spawn(move || {
                 let (list, woken) = &*held;
-                let mut guard = lock(list);
+                let mut guard = list.lock();
                 while guard.is_some() {
-                    let wait = woken.wait_timeout(guard, period).unwrap_or_else(PoisonError::into_inner);
-                    guard = wait.0;
-                    let paths: Vec<PathBuf> =
-                        guard.iter().flatten().filter(|_| wait.1.timed_out()).cloned().collect();
-                    drop(guard);
-                    paths.iter().for_each(|path| touch(path));
-                    guard = lock(list);
+                    if woken.wait_for(&mut guard, period).timed_out() {
+                        let paths: Vec<PathBuf> = guard.iter().flatten().cloned().collect();
+                        MutexGuard::unlocked(&mut guard, || paths.iter().for_each(|path| touch(path)));
+                    }
                 }
             });
         });
@@ -337,7 +331,7 @@ impl Claims {
 
 impl Drop for Claims {
     fn drop(&mut self) {
-        lock(&self.held.0).take();
+        self.held.0.lock().take();
         self.held.1.notify_all();
     }
 }
@@ -428,12 +422,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("made");
         let claims = Claims::of(folder.path());
         let claim = claims.take("ab1", 0).expect("a folder").expect("free");
-        assert_eq!(lock(&claims.held.0).as_ref().map(BTreeSet::len), Some(1));
+        assert_eq!(claims.held.0.lock().as_ref().map(BTreeSet::len), Some(1));
         let before = std::fs::read(&claim.path).expect("there");
         touch(&claim.path);
         assert_eq!(std::fs::read(&claim.path).expect("there"), before);
         drop(claim);
-        assert_eq!(lock(&claims.held.0).as_ref().map(BTreeSet::len), Some(0));
+        assert_eq!(claims.held.0.lock().as_ref().map(BTreeSet::len), Some(0));
         assert!(!claims.path("ab1", 0).exists());
         // A thread does it from time to time.
         let claims = Claims::renewed(folder.path(), Duration::from_millis(1));

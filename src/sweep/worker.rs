@@ -6,9 +6,9 @@ use std::io::{self, BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::Diagnostic;
 
@@ -39,7 +39,7 @@ enum Done {
     Other(String),
 }
 
-/// What came of a process of its own, of which the point is told by its claim and its result.
+/// Time between two looks at whether a process of its own has ended.
 const CHILD_LOOKS: Duration = Duration::from_millis(10);
 
 /// Counts of the work.
@@ -91,10 +91,6 @@ struct Queue {
     claimed: Vec<Item>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Worker<'_> {
     /// Does what can be done; `from`, of 0 to 1, is where among the points it begins, so that tasks that start
     /// together do not meet.
@@ -133,7 +129,7 @@ impl Worker<'_> {
         });
         // What others have, or had when their processes ended: most likely the latter, where this one waits for it.
         for _ in 0..=2 * DEATHS {
-            let waiting = std::mem::take(&mut lock(&queue).claimed);
+            let waiting = std::mem::take(&mut queue.lock().claimed);
             if waiting.is_empty() || interrupted() || halt.load(Ordering::Relaxed) {
                 break;
             }
@@ -163,17 +159,17 @@ impl Worker<'_> {
             alone.iter().for_each(attempt);
         }
         // Others were faster each time.
-        for item in std::mem::take(&mut lock(&queue).claimed) {
+        for item in std::mem::take(&mut queue.lock().claimed) {
             if !interrupted() && !halt.load(Ordering::Relaxed) {
                 self.count(&counts, &halt, &queue, item, Ok(Done::Elsewhere));
             }
         }
-        counts.into_inner().unwrap_or_else(PoisonError::into_inner)
+        counts.into_inner()
     }
 
     /// The next point that nobody has, as far as is known.
     fn next(&self, queue: &Mutex<Queue>, counts: &Mutex<Counts>) -> io::Result<Option<Item>> {
-        let mut queue = lock(queue);
+        let mut queue = queue.lock();
         loop {
             if let Some(item) = queue.now.pop_front() {
                 return Ok(Some(item));
@@ -189,7 +185,7 @@ impl Worker<'_> {
             let results = self.store.ids_of(of)?;
             for item in items {
                 if results.contains(&item.id) {
-                    lock(counts).had += item.points.len();
+                    counts.lock().had += item.points.len();
                     (self.progress)(item.points.len());
                 } else if claims.contains(&item.id) {
                     queue.claimed.push(item);
@@ -423,7 +419,7 @@ impl Worker<'_> {
         if let Some(error) = error {
             halt.store(true, Ordering::Relaxed);
             let folder = self.store.folder().display();
-            lock(counts).stuck.get_or_insert(format!("{folder} cannot be read: {}", files::reason(&error)));
+            counts.lock().stuck.get_or_insert(format!("{folder} cannot be read: {}", files::reason(&error)));
         }
     }
 
@@ -437,16 +433,16 @@ impl Worker<'_> {
         done: io::Result<Done>,
     ) {
         if let Ok(Done::Again | Done::Broken(_)) = done {
-            let mut counts = lock(counts);
+            let mut counts = counts.lock();
             if let Ok(Done::Broken(reason)) = done {
                 counts.broken.insert(item.id.clone(), format!("{}: {reason}", self.plan.words(&item)));
             }
             drop(counts);
-            lock(queue).claimed.push(item);
+            queue.lock().claimed.push(item);
             return;
         }
         (self.progress)(item.points.len());
-        let mut counts = lock(counts);
+        let mut counts = counts.lock();
         counts.broken.remove(&item.id);
         let stored = match done {
             Ok(Done::Simulated(stored)) => {

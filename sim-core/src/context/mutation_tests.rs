@@ -227,25 +227,7 @@ fn run(
     let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("costs");
     let choice = PolicyChoice::parse(policy).expect("a policy");
     let kind = choice.policy;
-    let options = Options {
-        policy: choice,
-        scheduler: WarpScheduler::Gto,
-        threads: 1,
-        check,
-        memory_model: false,
-        sanitize: crate::sanitizer::Kinds::default(),
-        max_cycles: Some(100_000),
-        max_instructions: None,
-        allow_newer_isa: false,
-        schedule_dependent: false,
-        instruction_set: None,
-        epoch: None,
-        profile: false,
-        timeline: None,
-        sample: None,
-        record: None,
-        delay: None,
-    };
+    let options = Options { check, max_cycles: Some(100_000), ..Options::of(choice, WarpScheduler::Gto) };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);
     let id = device.create_context();
     device.load(id, &Source::new("t.ptx", PROGRAM), false).expect("loads");

@@ -41,23 +41,8 @@ fn device(chip: &str, costs: &str, change: impl FnOnce(&mut Options)) -> (Device
     chip.limits.num_processors = 4;
     let costs = IsaCosts::load(&Source::new("costs.yaml", costs)).expect("costs");
     let mut options = Options {
-        policy: PolicyChoice::parse(&chip.default_policy).expect("a policy"),
-        scheduler: WarpScheduler::Gto,
-        threads: 1,
         check: Check::Full,
-        memory_model: false,
-        sanitize: crate::sanitizer::Kinds::default(),
-        max_cycles: None,
-        max_instructions: None,
-        allow_newer_isa: false,
-        schedule_dependent: false,
-        instruction_set: None,
-        epoch: None,
-        profile: false,
-        timeline: None,
-        sample: None,
-        record: None,
-        delay: None,
+        ..Options::of(PolicyChoice::parse(&chip.default_policy).expect("a policy"), WarpScheduler::Gto)
     };
     change(&mut options);
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);

@@ -261,7 +261,11 @@ impl<P: Reconvergence> Resident<P> {
             addresses,
             bytes: job.bytes,
             data: *data,
-            operands: [[job.object.into(), counting(job.parity, rank)]; WARP_LANES],
+            // The second says who counts, where it is another block: its rank and 1.
+            operands: [[
+                job.object.into(),
+                counted_by(job.parity, rank).map_or(0, |peer| u64::from(peer) + 1),
+            ]; WARP_LANES],
         });
         self.outgoing.push(Packet { grid_id: job.grid_id, number, sm, what: What::Access(access) });
     }
@@ -297,9 +301,9 @@ impl<P: Reconvergence> Resident<P> {
                         }
                     }
                     self.changes += 1;
-                    match counting(bulk.parity, own) {
-                        0 => self.count_bulk(w, bulk)?,
-                        peer => self.count_at_peer(w, bulk, peer - 1),
+                    match counted_by(bulk.parity, own) {
+                        None => self.count_bulk(w, bulk)?,
+                        Some(peer) => self.count_at_peer(w, bulk, peer),
                     }
                 }
                 let pieces: Vec<Piece> =
@@ -365,8 +369,8 @@ impl<P: Reconvergence> Resident<P> {
     }
 
     /// The same at the object of another block.
-    fn count_at_peer(&mut self, w: usize, bulk: Bulk, rank: u64) {
-        let Some((number, sm)) = self.block_of_rank(w, rank as u32) else { return };
+    fn count_at_peer(&mut self, w: usize, bulk: Bulk, rank: u32) {
+        let Some((number, sm)) = self.block_of_rank(w, rank) else { return };
         let warp = &self.warps[w];
         let kernel = &self.kernels[warp.kernel];
         let index = self.blocks[warp.block].as_ref().map_or([0; 3], |block| block.index);
@@ -456,12 +460,9 @@ impl<P: Reconvergence> Resident<P> {
     }
 }
 
-/// Of a part of a copy to the block of a rank, one more than the rank whose block counts it by its object; 0: the same.
-fn counting(parity: Option<u8>, rank: u32) -> u64 {
-    match parity.map(|parity| rank & !1 | u32::from(parity)) {
-        Some(other) if other != rank => u64::from(other) + 1,
-        _ => 0,
-    }
+/// The rank of the other block of a pair, where that counts a part of a copy to the block of a rank.
+fn counted_by(parity: Option<u8>, rank: u32) -> Option<u32> {
+    parity.map(|parity| rank & !1 | u32::from(parity)).filter(|counting| *counting != rank)
 }
 
 /// `complete_tx` of bytes that another block got.

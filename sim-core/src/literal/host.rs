@@ -18,7 +18,6 @@ use sim_memory::vocabulary::ScalarType;
 use super::follow::Follower;
 use crate::context::{Context, Launch};
 use crate::device::{Device, Options};
-use crate::monitor::Check;
 use crate::reconvergence::registry::PolicyChoice;
 use crate::sm::scheduler::WarpScheduler;
 
@@ -29,23 +28,10 @@ pub(super) fn device() -> Device {
     let costs = include_str!("../../../configs/isa/2.0.yaml");
     let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("costs");
     let options = Options {
-        policy: PolicyChoice::parse("crs_stack").expect("a policy"),
-        scheduler: WarpScheduler::Gto,
-        threads: 1,
-        check: Check::Safety,
-        memory_model: false,
-        sanitize: crate::sanitizer::Kinds::default(),
         max_cycles: Some(100_000_000),
-        max_instructions: None,
         allow_newer_isa: true,
         schedule_dependent: true,
-        instruction_set: None,
-        epoch: None,
-        profile: false,
-        timeline: None,
-        sample: None,
-        record: None,
-        delay: None,
+        ..Options::of(PolicyChoice::parse("crs_stack").expect("a policy"), WarpScheduler::Gto)
     };
     Device::new(Arc::new(chip), Arc::new(costs), options)
 }

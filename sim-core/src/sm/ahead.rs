@@ -68,7 +68,6 @@ impl<P: Reconvergence> Sm<P> {
             let last = self.scheduler_states[scheduler].picker.last();
             let words = self.live;
             let state = &self.scheduler_states[scheduler];
-            let ready = |word: usize| word.checked_sub(1).map_or(state.ready, |word| state.more[word].0);
             // Round-robin goes on after the last one; words before it come last.
             let start = (last as usize / 64).min(words - 1);
             let below = if last == u32::MAX { 0 } else { (2u64 << (last % 64)).wrapping_sub(1) };
@@ -76,7 +75,7 @@ impl<P: Reconvergence> Sm<P> {
             for k in 0..=words {
                 let word = (start + k) % words;
                 let part = if k == 0 { !below } else { u64::MAX };
-                let mut bits = ready(word) & if k == words { below } else { part };
+                let mut bits = state.ready_in(word) & if k == words { below } else { part };
                 while bits != 0 && room != 0 {
                     let place = word as u32 * 64 + bits.trailing_zeros();
                     coming.push(self.split_at(scheduler, place));

@@ -1,10 +1,8 @@
 //! The warp schedulers: which of the ready splits issues. Sets of splits are bit sets over the
 //! scheduler's own splits, in the order of warp slots.
 
+pub use sim_frontend::chip::MAX_SCHEDULERS;
 use sim_frontend::diagnostic::Diagnostic;
-
-/// Most warp schedulers that an SM has: what a chip file may say.
-pub const MAX_SCHEDULERS: usize = 8;
 
 /// Scheduling policies by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

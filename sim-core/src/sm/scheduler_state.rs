@@ -71,6 +71,12 @@ impl SchedulerState {
         }
     }
 
+    /// The same, to look at.
+    #[inline(always)]
+    pub(super) fn ready_in(&self, word: usize) -> u64 {
+        word.checked_sub(1).map_or(self.ready, |word| self.more[word].0)
+    }
+
     /// A word of places by unit class.
     #[inline(always)]
     pub(super) fn units_of(&mut self, word: usize) -> &mut ByUnit {
@@ -95,11 +101,7 @@ impl SchedulerState {
     /// A split is ready.
     #[inline(always)]
     pub(super) fn is_ready(&self, place: u32) -> bool {
-        let set = match (place as usize / 64).checked_sub(1) {
-            None => self.ready,
-            Some(word) => self.more[word].0,
-        };
-        set >> (place % 64) & 1 == 1
+        self.ready_in(place as usize / 64) >> (place % 64) & 1 == 1
     }
 
     /// Accounts for idle issue slots up to `until`: they have the reason that the counts give,

@@ -44,23 +44,9 @@ pub fn device_with(chip: Arc<ChipSpec>, policy: &str, change: impl FnOnce(Option
     };
     let costs = IsaCosts::load(&Source::new("costs.yaml", costs)).expect("the shipped costs are right");
     let options = Options {
-        policy: PolicyChoice::parse(policy).expect("a policy"),
-        scheduler: WarpScheduler::Gto,
-        threads: 1,
         check: Check::Full,
-        memory_model: false,
-        sanitize: sim_core::sanitizer::Kinds::default(),
         max_cycles: Some(10_000_000),
-        max_instructions: None,
-        allow_newer_isa: false,
-        schedule_dependent: false,
-        instruction_set: None,
-        epoch: None,
-        profile: false,
-        timeline: None,
-        sample: None,
-        record: None,
-        delay: None,
+        ..Options::of(PolicyChoice::parse(policy).expect("a policy"), WarpScheduler::Gto)
     };
     Device::new(chip, Arc::new(costs), change(options))
 }

@@ -11,7 +11,6 @@ use std::sync::atomic::AtomicBool;
 use sim_core::context::Launch;
 use sim_core::device::{Device, Options};
 use sim_core::error::SimError;
-use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::sanitizer::findings::{Kind, SanitizerReport};
 use sim_core::sanitizer::{Finding, Kinds};
@@ -150,23 +149,12 @@ impl Program {
         }
         let costs = IsaCosts::load(&Source::new("costs.yaml", costs)).expect("the shipped costs are right");
         let options = Options {
-            policy: PolicyChoice::parse(&chip.default_policy).expect("a policy"),
-            scheduler: WarpScheduler::Gto,
             threads,
-            check: Check::Safety,
-            record: None,
-            memory_model: false,
             sanitize: kinds,
             max_cycles: Some(3_000_000),
             max_instructions: Some(3_000_000),
-            allow_newer_isa: false,
             schedule_dependent: true,
-            instruction_set: None,
-            epoch: None,
-            profile: false,
-            timeline: None,
-            sample: None,
-            delay: None,
+            ..Options::of(PolicyChoice::parse(&chip.default_policy).expect("a policy"), WarpScheduler::Gto)
         };
         let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);
         let context = device.create_context();
