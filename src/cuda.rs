@@ -100,7 +100,7 @@ impl CudaRun {
             }
         }
         let chip = request.chip.clone().unwrap_or_else(|| CHIP.to_string());
-        let configured = Configured::of_request(request, &chip, &chip_settings, false, known)?;
+        let configured = Configured::of_request(request, None, &chip, &chip_settings, known)?;
         // The program may run in another folder.
         let chip = match Path::new(&chip).canonicalize() {
             Ok(path) if path.is_file() && chip.contains('/') => path.display().to_string(),

@@ -8,7 +8,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Module, target_of};
 use sim_frontend::workload::{
     ArgumentKind, BufferSpec, Expr, HostBuffer, Init, KeySpan, LaunchSpec, Number, Schedule, Step,
-    Termination, Variant, WorkloadSpec,
+    Termination, UndefinedValues, Variant, WorkloadSpec,
 };
 use sim_memory::vocabulary::ScalarType;
 
@@ -85,6 +85,7 @@ fn workload(launch: &PtxLaunch) -> Result<(WorkloadSpec, PathBuf), Vec<Diagnosti
         reason: Some("nothing is known of it".into()),
         intended_races: None,
         termination: Termination::default(),
+        undefined_values: UndefinedValues::default(),
         params: BTreeMap::new(),
         variants: vec![Variant {
             name: "file".into(),

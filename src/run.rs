@@ -9,7 +9,7 @@ use sim_core::recording::Record;
 use sim_core::sm::timeline::TimelineOptions;
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::workload::{Init, Number, Params, Schedule, Variant, WorkloadSpec};
+use sim_frontend::workload::{Init, Number, Params, Variant, WorkloadSpec};
 
 use crate::chip_for::{chip_for, fits_target, fitting};
 use crate::device::Configured;
@@ -135,8 +135,7 @@ impl Simulation {
         let KnownWorkload { spec, folder, digest } = workload;
         let (params, chip_settings) = settings(&request, &spec)?;
         let (name, chosen) = chip_for(&request, &spec)?;
-        let dependent = spec.schedule == Schedule::Dependent;
-        let configured = Configured::of_request(&request, &name, &chip_settings, dependent, known)?;
+        let configured = Configured::of_request(&request, Some(&spec), &name, &chip_settings, known)?;
         let chip = &configured.chip;
         // The only program of a launch that is given is told to fit by its target.
         let most = if given { u32::MAX } else { chip.capability() };

@@ -62,13 +62,21 @@ fn claim(results: &str, id: &str, deaths: usize) -> PathBuf {
     Path::new(results).join("claims").join(&id[..2]).join(format!("{id}.{}", deaths + 1))
 }
 
-/// All claims of a folder.
+/// All claims of a folder. What a process that was killed had not linked to its name is none.
 fn claims(results: &str) -> Vec<PathBuf> {
     let list = |folder: PathBuf| {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
         entries.map(|entry| entry.expect("an entry").path())
     };
-    list(Path::new(results).join("claims")).filter(|path| path.is_dir()).flat_map(list).collect()
+    list(Path::new(results).join("claims"))
+        .filter(|path| path.is_dir())
+        .flat_map(list)
+        .filter(is_claim)
+        .collect()
+}
+
+fn is_claim(path: &PathBuf) -> bool {
+    path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
 }
 
 /// Puts the claim of a process of another host there, as old as that.
@@ -135,6 +143,12 @@ fn a_disturbed_sweep_has_the_table_of_an_undisturbed_one() {
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
     assert_eq!((there(), claims(&results).len()), (48, 0));
+    // Who was killed behind the result leaves a claim, which the next process removes; that of a process that lives stays.
+    put_claim(&results, &ids[9], 0, LONG_AGO);
+    put_claim(&results, &ids[10], 0, Duration::ZERO);
+    assert!(work(&results, "1").wait().expect("ended").success());
+    assert_eq!(claims(&results), [claim(&results, &ids[10], 0)]);
+    std::fs::remove_file(claim(&results, &ids[10], 0)).expect("there");
     let status = said(&["sweep", "status", &results]);
     assert!(status.contains("done     48 (100.0 %), 0 of them failed"), "{status}");
     // By the folder alone, and as if it were the file's.

@@ -164,6 +164,57 @@ fn launches_that_cannot_be_are_called_what_cuda_calls_them() {
 }
 
 #[test]
+fn values_that_ptx_leaves_undefined_are_zero_and_told_unless_they_are_looked_for() {
+    let Some((compiler, library)) = tools() else { return };
+    let program = compiled(&compiler, "undefined", "../tests/programs/undefined.cu", "shared", &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    for options in [&["--out", out][..], &["--functional"]] {
+        let output = ran(&library, options, &[&program]);
+        let (out, err) = texts(&output);
+        assert_eq!((out.as_str(), output.status.code()), ("cudaSuccess: 136\n", Some(0)), "{err}");
+        // Two launches of lanes 0 to 15 that ask for 16 to 31, and of 8, 4, 2 and 1 that ask for what is beyond them.
+        let told: Vec<&str> = err.lines().filter(|line| line.starts_with("warning: ")).collect();
+        let count = |line: &&str| {
+            let count = Regex::new(r"read (\d+) values").expect("a pattern").captures(line)?;
+            count[1].parse::<u32>().ok()
+        };
+        assert_eq!(told.iter().filter_map(count).sum::<u32>(), 2 * (16 + 8 + 4 + 2 + 1), "{err}");
+        assert!(told.iter().all(|line| line.contains("_Z3sumPi: `shfl.sync.down.b32")), "{err}");
+    }
+    let report = std::fs::read(folder.path().join("report.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    let counted = &report["kernels"][1]["undefined_values"];
+    assert_eq!((counted[0]["lanes"].as_u64(), counted[4]["lanes"].as_u64()), (Some(16), Some(1)), "{report}");
+    // A launch that is recorded has them too, and the same cycles.
+    let records = folder.path().join("records");
+    let path = records.to_str().expect("UTF-8");
+    assert!(ran(&library, &["--record", path, "--time", "sum:1"], &[&program]).status.success());
+    let recorded = records.join("0001-_Z3sumPi");
+    let run = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+        command
+            .args(["run", recorded.to_str().expect("UTF-8"), "--chip", "rtx2080ti", "--out", path])
+            .args(more);
+        command.output().expect("warpsim runs")
+    };
+    let output = run(&[]);
+    assert!(output.status.success(), "{:?}", texts(&output));
+    let again = std::fs::read(records.join("report.json")).expect("a report");
+    let again: serde_json::Value = serde_json::from_slice(&again).expect("JSON");
+    assert_eq!(again["kernels"][0]["undefined_values"], *counted);
+    assert_eq!(again["kernels"][0]["cycles"], report["kernels"][1]["cycles"]);
+    assert!(texts(&run(&["--check", "full"])).1.contains("which does not participate"));
+    for check in ["full", "sync"] {
+        let output = ran(&library, &["--check", check], &[&program]);
+        let (_, err) = texts(&output);
+        assert!(!output.status.success() && err.contains("which does not participate"), "{check}: {err}");
+    }
+    let (_, err) = texts(&ran(&library, &["--check", "off"], &[&program]));
+    assert!(!err.contains("warning: "), "nothing is checked: {err}");
+}
+
+#[test]
 fn managed_memory_printf_and_assertions_are_as_in_cuda() {
     let Some(output) = run("managed", &["--functional"]) else { return };
     let (out, err) = texts(&output);

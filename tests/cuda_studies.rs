@@ -8,6 +8,7 @@ use std::path::Path;
 
 use common::cuda::{built, ran, succeeded};
 use common::{Folder, parse, text};
+use serde_json::json;
 
 /// The table of a sweep: rows as maps.
 fn rows(path: &str) -> Vec<std::collections::BTreeMap<String, String>> {
@@ -146,4 +147,74 @@ fn what_is_wrong_with_a_program_of_a_sweep_is_said() {
         let said = plan(axes);
         assert!(said.contains(wanted), "{axes}: {said}");
     }
+}
+
+#[test]
+fn kernels_are_compared_with_measurements_the_worst_first() {
+    let Some((program, library)) = built() else { return };
+    let folder = Folder::new("cuda-silicon");
+    let out = folder.join("out");
+    succeeded(&ran(&library, &["cuda", "--out", &out, "--", &program.display().to_string(), "3"]));
+    let report = parse(&std::fs::read(format!("{out}/report.json")).expect("a report"));
+    let cycles = |kernel: &str, launches: &[usize]| {
+        let all = report["launches"].as_array().expect("launches");
+        let own = all
+            .iter()
+            .filter(|launch| launch["kernel"] == kernel)
+            .map(|l| l["cycles"].as_f64().expect("cycles"));
+        let own: Vec<f64> = own.collect();
+        launches.iter().map(|launch| own[*launch]).sum::<f64>() / launches.len() as f64
+    };
+    let (add, scale) = (cycles("add", &[0, 2]), cycles("scale", &[1]));
+    std::fs::copy(&program, folder.join("suite-adds")).expect("a program");
+    let data = folder.write(
+        "m.yaml",
+        &format!(
+            "schema: 1\nsources: {{own: a test}}\nmachines: {{card: {{chip: rtx2080ti, source: own}}}}\nprograms:\n\
+             - program: adds\n  arguments: '3'\n  files: [{{path: in/a, lines: 3, first: 0, span: 2}}]\n  folder: in\n  kernels:\n\
+             \x20 - {{kernel: ^add$, launches: '0,2', measured: {{card: {{cycles: {}, l1_read_hits: 1, l1_read_misses: 3}}}}}}\n\
+             \x20 - {{kernel: ^scale$, launches: '1', measured: {{card: {{cycles: {scale}}}}}}}\n\
+             - {{program: other, kernels: [{{kernel: k, measured: {{card: {{cycles: 5}}}}}}]}}\n",
+            add / 2.0
+        ),
+    );
+    let study = |more: &[&str]| {
+        let words = ["study", "silicon", "--programs", &folder.join(""), "--data", &data];
+        ran(&library, &[&words, more].concat())
+    };
+    let output = study(&["--json"]);
+    let found = parse(succeeded(&output).as_bytes());
+    let row = |at: usize, key: &str| &found["rows"][at][key];
+    assert_eq!(
+        (row(0, "kernel"), row(0, "cycles"), row(0, "ratio")),
+        (&json!("^add$"), &json!(add), &json!(2.0))
+    );
+    assert_eq!(
+        (row(1, "kernel"), row(1, "launches"), row(1, "ratio")),
+        (&json!("^scale$"), &json!(1), &json!(1.0))
+    );
+    assert_eq!(row(0, "warp_instructions").as_f64(), Some(16.0 * 8.0 * 11.0));
+    let agreement = &found["agreement"];
+    assert_eq!((&agreement["mean_absolute_error"], &agreement["count"]), (&json!(50.0), &json!(2)));
+    assert!(
+        text(&output.stderr).contains("not compared: other: no such program"),
+        "{}",
+        text(&output.stderr)
+    );
+    let shown = succeeded(&study(&[]));
+    let of = |what: &str| shown.find(what).unwrap_or_else(|| panic!("{what}: {shown}"));
+    assert!(of("+100.0 %") < of("+0.0 %") && of("25 / ") > 0 && of("median 50.0 %") > 0, "{shown}");
+    // A kernel that is never launched, a chip without measurements, a folder without programs.
+    let wrong = std::fs::read_to_string(&data).expect("the data").replace("^scale$", "^scales$");
+    let wrong = folder.write("w.yaml", &wrong);
+    let output = ran(&library, &["study", "silicon", "--programs", &folder.join(""), "--data", &wrong]);
+    assert!(text(&output.stderr).contains("no launch of `^scales$` was timed"), "{}", text(&output.stderr));
+    let output = study(&["--chip", "v100"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    let output = ran(&library, &["study", "silicon", "--programs", &folder.join("in-none")]);
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).contains("in-none"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -32,13 +32,21 @@ fn queue() -> String {
     said("squeue", &["--noheader", "--array", "--format=%F_%a %T %r"])
 }
 
-/// The claims of a results folder.
+fn is_claim(path: &PathBuf) -> bool {
+    path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
+}
+
+/// The claims of a results folder. What a process that was killed had not linked to its name is none.
 fn claims(results: &str) -> Vec<PathBuf> {
     let list = |folder: PathBuf| {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
         entries.flatten().map(|entry| entry.path())
     };
-    list(Path::new(results).join("claims")).filter(|path| path.is_dir()).flat_map(list).collect()
+    list(Path::new(results).join("claims"))
+        .filter(|path| path.is_dir())
+        .flat_map(list)
+        .filter(is_claim)
+        .collect()
 }
 
 /// The processes that have claims, which may go while they are looked at.

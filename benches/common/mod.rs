@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use sim_core::context::Launch;
 use sim_core::device::{Device, Options};
 use sim_core::instruction_set::InstructionSet;
-use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_frontend::chip::ChipSpec;
@@ -47,25 +46,8 @@ pub fn time(
 ) -> Duration {
     let costs = include_str!("../../configs/isa/2.0.yaml");
     let costs = IsaCosts::load(&Source::new("2.0.yaml", costs)).expect("the shipped costs are right");
-    let options = Options {
-        policy: PolicyChoice::parse("crs_stack").expect("a policy"),
-        scheduler: WarpScheduler::Gto,
-        threads: 1,
-        check: Check::Safety,
-        memory_model: false,
-        sanitize: sim_core::sanitizer::Kinds::default(),
-        max_cycles: None,
-        max_instructions: None,
-        allow_newer_isa: false,
-        schedule_dependent: false,
-        instruction_set: set,
-        epoch: None,
-        profile: false,
-        timeline: None,
-        sample: None,
-        record: None,
-        delay: None,
-    };
+    let policy = PolicyChoice::parse("crs_stack").expect("a policy");
+    let options = Options { instruction_set: set, ..Options::of(policy, WarpScheduler::Gto) };
     let mut device = Device::new(Arc::new(chip), Arc::new(costs), options);
     let context = device.create_context();
     device.load(context, &Source::new("k.ptx", text), false).expect("the kernel is right");

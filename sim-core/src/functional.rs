@@ -4,9 +4,10 @@
 mod observe;
 mod record;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sim_frontend::program::{Extra, OpClass};
+use sim_frontend::program::{Extra, OpClass, Pc};
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::vocabulary::{Cycle, StateSpace, WARP_LANES};
@@ -14,7 +15,9 @@ use sim_memory::vocabulary::{Cycle, StateSpace, WARP_LANES};
 use crate::bulk::{Job, Way};
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
-use crate::execute::{Executed, Issuer, Resident, Step, Stepped, World, deliver, write_wide};
+use crate::execute::{
+    Executed, Issuer, Resident, Step, Stepped, UndefinedValues, World, deliver, write_wide,
+};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
@@ -197,6 +200,11 @@ impl<P: Reconvergence> Functional<P> {
     /// Sets the number of warp slots that `%nwarpid` gives.
     pub fn set_slots(&mut self, slots: usize) {
         self.resident.set_slots(slots);
+    }
+
+    /// Values that PTX leaves undefined, as they were counted since this was last asked.
+    pub fn take_undefined(&mut self) -> BTreeMap<(u32, Pc), UndefinedValues> {
+        std::mem::take(&mut self.resident.undefined)
     }
 
     /// Counts by grid id.

@@ -26,6 +26,8 @@ pub struct Options {
     pub threads: usize,
     /// Run-time checks.
     pub check: Check,
+    /// What becomes of values that PTX leaves undefined, unless nothing is checked.
+    pub undefined: Undefined,
     /// Executions are checked against the memory consistency model of PTX.
     pub memory_model: bool,
     /// What sanitizers look for.
@@ -63,6 +65,7 @@ impl Options {
             scheduler,
             threads: 1,
             check: Check::Safety,
+            undefined: Undefined::Fault,
             memory_model: false,
             sanitize: Kinds::default(),
             max_cycles: None,
@@ -90,6 +93,16 @@ impl Options {
         }
         names.join(",")
     }
+}
+
+/// What becomes of a value that PTX leaves undefined: what `shfl` reads from a lane that does not participate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Undefined {
+    /// The thread faults.
+    #[default]
+    Fault,
+    /// It is 0, and the report of the kernel counts it.
+    Counted,
 }
 
 /// Holds workers up, to test that nothing depends on who is first: called with the worker's

@@ -6,8 +6,8 @@ pub use crate::copy_counts::{RemoteReport, TmaReport};
 use crate::engine::samples::Samples;
 use crate::memory_model::Checked;
 use crate::sanitizer::SanitizerReport;
-use serde::Serialize;
-use sim_frontend::program::CleanUp;
+use serde::{Deserialize, Serialize};
+use sim_frontend::program::{CleanUp, Pc};
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
 use sim_memory::occupancy::QueueStats;
@@ -107,11 +107,27 @@ pub struct KernelReport {
     /// Blocks that never ran, as their launches were cancelled (`clusterlaunchcontrol`).
     #[serde(skip_serializing_if = "is_zero")]
     pub cancelled_blocks: u64,
+    /// Instructions that read values which PTX leaves undefined, in the order of their addresses, where that is no fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undefined_values: Vec<UndefinedReport>,
     /// What the lowering noted.
     pub notes: Vec<String>,
     /// What the clean-up pass did to its functions, where it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clean_up: Option<CleanUp>,
+}
+
+/// An instruction that reads values which PTX leaves undefined: each of them is 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndefinedReport {
+    /// Its address.
+    pub pc: Pc,
+    /// Its line in the PTX, from 1.
+    pub line: u32,
+    /// Its text.
+    pub text: String,
+    /// Lanes that have read such a value, summed over issues.
+    pub lanes: u64,
 }
 
 /// What a line of the PTX did; only where it is asked for.

@@ -51,6 +51,17 @@ pub enum Termination {
     Broken,
 }
 
+/// What becomes of values that PTX leaves undefined: what `shfl.sync` reads from a lane that does not participate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UndefinedValues {
+    /// Reading one is a fault.
+    #[default]
+    Fault,
+    /// They are 0 and counted in reports; a fault with `--check full` or `--check sync`. Recorded CUDA programs say this.
+    Zero,
+}
+
 /// A workload: programs, buffers, launches, expected results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadSpec {
@@ -69,6 +80,9 @@ pub struct WorkloadSpec {
     pub intended_races: Option<String>,
     /// Under which schedules it ends.
     pub termination: Termination,
+    /// What becomes of values that PTX leaves undefined.
+    #[serde(skip_serializing_if = "is_fault")]
+    pub undefined_values: UndefinedValues,
     /// Numbers that `--set` can change, by name.
     pub params: Params,
     /// Programs, oldest target first.
@@ -97,6 +111,10 @@ pub struct WorkloadSpec {
     /// The file it was read from.
     #[serde(skip)]
     pub source: Option<Source>,
+}
+
+fn is_fault(values: &UndefinedValues) -> bool {
+    *values == UndefinedValues::Fault
 }
 
 impl JsonSchema for WorkloadSpec {

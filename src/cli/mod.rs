@@ -142,6 +142,7 @@ pub fn main() -> ExitCode {
         Command::Study(StudyCommand::Policies(args)) => crate::study::policies::run(&args),
         Command::Study(StudyCommand::Liveness(args)) => crate::study::liveness::run(&args),
         Command::Study(StudyCommand::Registers(args)) => crate::study::registers::run(&args),
+        Command::Study(StudyCommand::Silicon(args)) => crate::study::silicon::run(&args),
         Command::Baseline(BaselineCommand::Record(args)) => crate::baseline::record(&args),
         Command::Baseline(BaselineCommand::Check(args)) => crate::baseline::check(&args),
         Command::Baseline(BaselineCommand::History(args)) => crate::baseline::history(&args),

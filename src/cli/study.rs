@@ -15,6 +15,8 @@ pub enum StudyCommand {
     Policies(PoliciesArgs),
     /// Compares the registers per thread that warpsim computes for all workload kernels with those that ptxas allocates.
     Registers(RegistersArgs),
+    /// Runs CUDA programs whose kernels were measured on hardware and compares the cycles, the worst kernel first.
+    Silicon(SiliconArgs),
     /// Runs programs that need fair scheduling under the policies and shows which terminate.
     Liveness(LivenessArgs),
 }
@@ -61,6 +63,29 @@ pub struct PoliciesArgs {
 #[derive(Args, Clone, Debug)]
 pub struct RegistersArgs {
     /// Prints a JSON list instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `study silicon`.
+#[derive(Args, Clone, Debug)]
+pub struct SiliconArgs {
+    /// Folder of built programs: files of the programs' names, or names that end in them (`samples-mergeSort`).
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub programs: PathBuf,
+    /// Measurements, in the format of data/silicon.yaml. Default: those that are shipped.
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Chips, separated by commas. Default: all with measurements.
+    #[arg(long, value_delimiter = ',')]
+    pub chip: Vec<String>,
+    /// Overrides a key of the chips by its path (sm.branch_latency=2); repeatable.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Number of concurrent programs. Default: the number of host cores.
+    #[arg(long)]
+    pub jobs: Option<usize>,
+    /// Prints JSON instead of a table.
     #[arg(long)]
     pub json: bool,
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sim_core::report::UndefinedReport;
 
 use super::totals;
 use crate::console::table;
@@ -50,6 +51,8 @@ pub struct Kernel {
     pub micros: f64,
     /// Warp instructions of all of them.
     pub instructions: u64,
+    /// Instructions that read values which PTX leaves undefined, in the order of their addresses.
+    pub undefined: Vec<UndefinedReport>,
     /// Counters of the runs of the device that its launches were part of.
     figures: Figures,
     /// The last of these runs.
@@ -71,6 +74,7 @@ pub fn by_kernel(launches: &[LaunchLine]) -> Vec<Kernel> {
                 cycles: 0,
                 micros: 0.0,
                 instructions: 0,
+                undefined: Vec::new(),
                 figures: Figures::none(),
                 run: None,
             });
@@ -81,6 +85,12 @@ pub fn by_kernel(launches: &[LaunchLine]) -> Vec<Kernel> {
         kernel.cycles += launch.cycles;
         kernel.micros += launch.time_us;
         kernel.instructions += launch.warp_instructions;
+        for values in &launch.undefined_values {
+            match kernel.undefined.binary_search_by_key(&values.pc, |other| other.pc) {
+                Ok(at) => kernel.undefined[at].lanes += values.lanes,
+                Err(at) => kernel.undefined.insert(at, values.clone()),
+            }
+        }
         if kernel.run.replace(launch.run) != Some(launch.run)
             && let Some(figures) = of_run.and_then(|first| first.figures.as_deref())
         {
@@ -108,7 +118,8 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
         if configured.functional { ", functional" } else { "" }
     );
     let mut rows = table(&["kernel", "launches", "cycles", "µs", "warp instructions", "IPC", "limiter"]);
-    for kernel in by_kernel(launches) {
+    let kernels = by_kernel(launches);
+    for kernel in &kernels {
         let timed = kernel.cycles > 0;
         let or_none = |text: String| if timed { text } else { "-".to_string() };
         rows.add_row([
@@ -122,6 +133,16 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
         ]);
     }
     let _ = writeln!(out, "{rows}");
+    for (kernel, values) in
+        kernels.iter().flat_map(|kernel| kernel.undefined.iter().map(move |values| (kernel, values)))
+    {
+        let _ = writeln!(
+            out,
+            "warning: {}: `{}` (PTX line {}) read {} values from lanes that did not participate; PTX leaves them \
+             undefined, and they were 0; `--check full` makes this a fault",
+            kernel.name, values.text, values.line, values.lanes
+        );
+    }
     if let Some(stopped) = launches.iter().find_map(|launch| launch.stopped.as_ref()) {
         let _ = writeln!(out, "stopped: {stopped}");
     }
@@ -170,7 +191,7 @@ pub fn report(program: &Program<'_>, configured: &Configured, launches: &[Launch
 
 /// A launch as `kernels` of a report has it.
 fn kernel(launch: &LaunchLine) -> Value {
-    json!({
+    let mut section = json!({
         "name": launch.kernel,
         "grid_id": launch.launch,
         "stream": launch.stream,
@@ -181,7 +202,11 @@ fn kernel(launch: &LaunchLine) -> Value {
         "time_us": launch.time_us,
         "warp_instructions": launch.warp_instructions,
         "thread_instructions": launch.thread_instructions,
-    })
+    });
+    if !launch.undefined_values.is_empty() {
+        section["undefined_values"] = json!(launch.undefined_values);
+    }
+    section
 }
 
 /// The launches as `report.json` has them: with what bounds each, or the launches it ran beside (empty in the functional
@@ -220,6 +245,7 @@ mod tests {
             launched_us: 0.0,
             warp_instructions: 500,
             thread_instructions: 16000,
+            undefined_values: Vec::new(),
             stopped: None,
             limit: false,
             run: launch,

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sim_core::monitor::Check;
-use sim_core::options::Options;
+use sim_core::options::{Options, Undefined};
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
+use sim_frontend::workload::{Schedule, UndefinedValues, WorkloadSpec};
 
 use crate::chip_for::fits_host;
 use crate::known::{Digest, Known, KnownChip};
 use crate::memory;
 use crate::request::{Request, SchedulerChoice, Setting};
-use crate::sanitize::Checks;
+use crate::sanitize::{Checks, undefined_in_programs};
 
 /// The chip of CUDA programs where none is named.
 pub const CHIP: &str = "rtx2080ti";
@@ -90,6 +91,7 @@ impl DeviceRequest {
             scheduler: scheduler.scheduler,
             threads: self.threads.max(1),
             check: checks.check,
+            undefined: undefined_in_programs(checks.check, checks.sanitize),
             memory_model: checks.memory_model,
             sanitize: checks.sanitize,
             max_cycles: self.max_cycles,
@@ -135,15 +137,15 @@ pub struct Configured {
 }
 
 impl Configured {
-    /// The device that a run of a workload asks for, on a chip with changed values.
+    /// The device that a request asks for, of a workload where it is for one, on a chip with changed values.
     ///
     /// # Errors
     /// What is wrong with the chip, or does not fit the host.
     pub fn of_request(
         request: &Request,
+        workload: Option<&WorkloadSpec>,
         chip: &str,
         set: &[(&str, &str)],
-        schedule_dependent: bool,
         known: &Known,
     ) -> Result<Self, Vec<Diagnostic>> {
         let how = How {
@@ -151,17 +153,21 @@ impl Configured {
             scheduler: request.scheduler.clone(),
             functional: request.functional,
         };
+        let zero = workload.is_none_or(|workload| workload.undefined_values == UndefinedValues::Zero);
+        let undefined =
+            if zero { undefined_in_programs(request.check, request.sanitize) } else { Undefined::Fault };
         Self::new(chip, set, how, known, |policy, scheduler| Options {
             policy,
             scheduler: scheduler.scheduler,
             threads: request.threads,
             check: request.check,
+            undefined,
             memory_model: request.memory_model,
             sanitize: request.sanitize,
             max_cycles: request.max_cycles,
             max_instructions: request.max_instructions,
             allow_newer_isa: request.allow_newer_isa,
-            schedule_dependent,
+            schedule_dependent: workload.is_some_and(|workload| workload.schedule == Schedule::Dependent),
             instruction_set: request.instruction_set,
             epoch: request.epoch,
             profile: request.profile,

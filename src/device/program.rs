@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sim_core::error::SimError;
+use sim_core::report::UndefinedReport;
 
 use super::{Device, DeviceRequest, Run};
 use crate::figures::Figures;
@@ -86,6 +87,9 @@ pub struct LaunchLine {
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.
     pub thread_instructions: u64,
+    /// Instructions that read values which PTX leaves undefined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undefined_values: Vec<UndefinedReport>,
     /// What stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
@@ -153,6 +157,7 @@ impl Device {
             launched_us: run.start.micros(),
             warp_instructions: kernel.warp_instructions,
             thread_instructions: kernel.thread_instructions,
+            undefined_values: kernel.undefined_values.clone(),
             stopped: stopped.map(ToString::to_string),
             limit,
             run: run.first,

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use sim_core::error::SimError;
+use sim_core::options::Undefined;
 use sim_frontend::load::target_of;
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::cache::{CachedLine, Class};
@@ -192,6 +193,9 @@ impl Recording {
         // A kernel may give the size itself.
         if *non_portable_cluster {
             cluster += ", non_portable_cluster: true";
+        }
+        if device.configured().options.undefined == Undefined::Counted {
+            text.push_str("undefined_values: zero\n");
         }
         let arguments = self.arguments(device);
         let _ = writeln!(

@@ -238,7 +238,7 @@ mod tests {
                 Kind::Workload,
                 "AlongW Argument BufferSpec Expectation Expr Fill Im2colSpec ImageAddress ImageAddresses ImageFilter \
                  ImageRead ImageSpec ImageStorage Init LoopSpec ScalarType Schedule Step SwizzleAtom TensorFill \
-                 TensorMapSpec Termination Tolerance Until VariableSpec Variant",
+                 TensorMapSpec Termination Tolerance UndefinedValues Until VariableSpec Variant",
             ),
             (
                 Kind::Chip,

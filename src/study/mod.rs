@@ -1,9 +1,11 @@
 //! Commands that run many simulations for one table.
 
+mod agreement;
 pub mod liveness;
 pub mod microbenchmarks;
 pub mod policies;
 pub mod registers;
+pub mod silicon;
 
 use rayon::prelude::*;
 

@@ -185,6 +185,12 @@ impl Worker<'_> {
             let results = self.store.ids_of(of)?;
             for item in items {
                 if results.contains(&item.id) {
+                    // Whoever was killed between the result and the end of its claim has left the claim.
+                    if claims.contains(&item.id)
+                        && let State::Free { deaths: 1.., .. } = self.claims.state(&item.id)?
+                    {
+                        self.claims.clear(&item.id);
+                    }
                     counts.lock().had += item.points.len();
                     (self.progress)(item.points.len());
                 } else if claims.contains(&item.id) {

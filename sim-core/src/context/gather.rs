@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim_frontend::awaited::Awaited;
-use sim_frontend::program::{Program, Text};
+use sim_frontend::program::{Pc, Program, Text};
 use sim_memory::sm_memory::latency::{Kind, Level};
 
 use super::Context;
 use crate::counts::KernelCounts;
 use crate::engine::{Engine, KernelTimes};
+use crate::execute::UndefinedValues;
 use crate::reconvergence::Reconvergence;
-use crate::report::{KernelReport, LineReport, MemoryReport, SmReport, Time};
+use crate::report::{KernelReport, LineReport, MemoryReport, SmReport, Time, UndefinedReport};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::states::STATES;
@@ -100,6 +101,7 @@ impl Context {
                 r.control_instructions += counts.control_instructions;
                 r.machine_instructions += counts.machine_instructions;
             }
+            add_undefined(&mut self.kernels, std::mem::take(&mut sm.resident.undefined));
             if let Some(recorder) = sm.recorder.take() {
                 for (code, counts) in recorder.profile.iter().flat_map(|profile| &profile.programs) {
                     merge(&mut self.profile, code, counts);
@@ -239,6 +241,26 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
     report.machine_instructions += counts.machine_instructions;
     report.active_lanes += counts.active_lanes;
     report.cancelled_blocks += counts.cancelled_blocks;
+}
+
+/// Adds what an SM has counted of values that PTX leaves undefined; a report has the instructions in their order.
+pub(super) fn add_undefined(reports: &mut [KernelReport], counted: BTreeMap<(u32, Pc), UndefinedValues>) {
+    for ((grid, pc), values) in counted {
+        let Some(report) = reports.get_mut(grid as usize) else { continue };
+        match report.undefined_values.binary_search_by_key(&pc, |other| other.pc) {
+            Ok(at) => report.undefined_values[at].lanes += values.lanes,
+            Err(at) => {
+                let program = &values.kernel.code.program;
+                let own = UndefinedReport {
+                    pc,
+                    line: program.info[pc as usize].line,
+                    text: program.text(pc),
+                    lanes: values.lanes,
+                };
+                report.undefined_values.insert(at, own);
+            }
+        }
+    }
 }
 
 /// The instructions of a line in text order; the one at `pc` if the line has none.

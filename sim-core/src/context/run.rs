@@ -13,7 +13,7 @@ use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::{Asked, SmMemory};
 use sim_memory::spec::MemorySpec;
 
-use super::gather::add_counts;
+use super::gather::{add_counts, add_undefined};
 use super::{Context, ContextOutput};
 use crate::device::Progress;
 use crate::engine::{Control, Engine};
@@ -61,6 +61,7 @@ impl Context {
                 Check::Safety if self.options.sanitize.init => Check::Registers,
                 check => check,
             },
+            undefined: self.options.undefined,
             track_registers: self.options.sanitize.init,
             tensor: self.chip.tensor.as_ref().map(|tensor| tensor.arithmetic),
             schedule_dependent: self.options.schedule_dependent,
@@ -210,6 +211,7 @@ impl Context {
                 add_counts(report, counts);
             }
         }
+        add_undefined(&mut self.kernels, machine.take_undefined());
         result
     }
 

@@ -10,11 +10,12 @@ use sim_memory::observation::Event;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::meet::Meeting;
-use super::resident::{Resident, Step};
+use super::resident::{Resident, Step, UndefinedValues};
 use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::monitor::Check;
+use crate::options::Undefined;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::{first_lane, guard, read_element, read_row, write_element, write_pred};
 use crate::warp::Warp;
@@ -77,7 +78,7 @@ impl<P: Reconvergence> Resident<P> {
                     "the result of this instruction depends on which threads are converged, and this policy changes that: declare `schedule: dependent` with a `reason` in the workload file, or use a policy that does not split warps (crs_stack, pdom_stack)",
                 ));
             }
-            self.compute(w, code, &[(pc, exec)])?;
+            self.compute(w, &kernels[self.warps[w].kernel], &[(pc, exec)])?;
             self.advance(split, w)?;
             return Ok(Step::Done);
         };
@@ -100,7 +101,7 @@ impl<P: Reconvergence> Resident<P> {
         if Lanes(exec).all(|l| masks[l as usize] == wanted) {
             self.complete_mask(w, mask, exec, wanted)?;
             if wanted & self.warps[w].live() & !exec == 0 && !self.lacks_registers(w, code, op) {
-                self.compute(w, code, &[(pc, exec)])?;
+                self.compute(w, &kernels[self.warps[w].kernel], &[(pc, exec)])?;
                 self.advance(split, w)?;
                 let computed = self.computed;
                 self.after_registers(kernels, w, op)?;
@@ -213,7 +214,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             let meeting = self.meetings.remove(i);
             debug_assert_eq!(meeting.arrived & !meeting.mask, 0);
-            self.compute(w, code, &meeting.parts)?;
+            self.compute(w, &kernels[self.warps[w].kernel], &meeting.parts)?;
             given |= op.is_some_and(gives_registers);
             for &split in &meeting.splits {
                 let lanes = meeting.arrived & self.policy.mask(split);
@@ -260,9 +261,20 @@ impl<P: Reconvergence> Resident<P> {
         Some(part)
     }
 
+    /// Counts values that PTX leaves undefined: those that these lanes have read.
+    #[cold]
+    fn count_undefined(&mut self, kernel: &Arc<Kernel>, parts: &[(Pc, LaneMask)], lanes: LaneMask) {
+        for &(pc, own) in parts.iter().filter(|(_, own)| own & lanes != 0) {
+            let counted = self.undefined.entry((kernel.grid_id, pc));
+            let none = || UndefinedValues { kernel: Arc::clone(kernel), lanes: 0 };
+            counted.or_insert_with(none).lanes += u64::from((own & lanes).count_ones());
+        }
+    }
+
     /// Computes a collective for the lanes of `parts`, which all take part: each lane by the
     /// operands of the instruction that it executes.
-    fn compute(&mut self, w: usize, code: &Code, parts: &[(Pc, LaneMask)]) -> Result<(), Violation> {
+    fn compute(&mut self, w: usize, kernel: &Arc<Kernel>, parts: &[(Pc, LaneMask)]) -> Result<(), Violation> {
+        let code = &*kernel.code;
         let warp = &mut self.warps[w];
         let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
         let lanes = parts.iter().fold(0, |lanes, (_, own)| lanes | own);
@@ -301,14 +313,15 @@ impl<P: Reconvergence> Resident<P> {
                 let b = words_of(warp, code, ops(), 1);
                 let c = words_of(warp, code, ops(), 2);
                 let mut read = [0; WARP_LANES];
-                let mut in_range = 0u32;
+                let (mut in_range, mut undefined) = (0u32, 0u32);
                 for lane in Lanes(lanes) {
                     let l = lane as usize;
                     let (source, inside) = shuffle_source(mode, lane, b[l], c[l]);
                     if inside && lanes >> source & 1 == 0 {
                         // PTX leaves the value undefined.
-                        if self.world.check == Check::Off {
+                        if self.world.check == Check::Off || self.world.undefined == Undefined::Counted {
                             in_range |= 1 << lane;
+                            undefined |= 1 << lane;
                             continue;
                         }
                         return Err(Violation::new(
@@ -326,6 +339,9 @@ impl<P: Reconvergence> Resident<P> {
                 for (op, own) in ops() {
                     write_words(warp, op, own, &read);
                     write_pred(&mut warp.preds, op.pdst[0], own, in_range);
+                }
+                if undefined != 0 && self.world.check != Check::Off {
+                    self.count_undefined(kernel, parts, undefined);
                 }
             }
             (OpClass::Redux, Extra::Redux { reduction, signed, float }) => {

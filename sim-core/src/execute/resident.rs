@@ -1,5 +1,6 @@
 //! The resident blocks of an SM: what the instructions of their warps work on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sim_frontend::chip::TensorArithmetic;
@@ -22,6 +23,7 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::lookups::Lookups;
 use crate::monitor::Check;
+use crate::options::Undefined;
 use crate::packet::Packet;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
@@ -107,12 +109,23 @@ pub struct World {
     pub compute_capability: u32,
     /// Run-time checks.
     pub check: Check,
+    /// What becomes of values that PTX leaves undefined, unless nothing is checked.
+    pub undefined: Undefined,
     /// The registers that each thread has written are known.
     pub track_registers: bool,
     /// How tensor cores add, where the chip has any.
     pub tensor: Option<TensorArithmetic>,
     /// The workload says its results depend on the schedule.
     pub schedule_dependent: bool,
+}
+
+/// Values that PTX leaves undefined which an instruction has read.
+#[derive(Clone, Debug)]
+pub struct UndefinedValues {
+    /// The kernel of the instruction.
+    pub kernel: Arc<Kernel>,
+    /// Lanes that have read them, summed over issues.
+    pub lanes: u64,
 }
 
 /// The resident blocks of one SM and the policy that runs them.
@@ -182,6 +195,8 @@ pub struct Resident<P> {
     pub(crate) admissions: u64,
     /// What the last collective did.
     pub(super) computed: Step,
+    /// Values that PTX leaves undefined, as they are counted: by grid and instruction.
+    pub undefined: BTreeMap<(u32, Pc), UndefinedValues>,
     /// Room for products of matrices, once there has been one.
     pub(super) scratch: Option<Box<Scratch>>,
     /// Warp slots as `%nwarpid` gives them.
@@ -225,6 +240,7 @@ impl<P: Reconvergence> Resident<P> {
             completed: Vec::new(),
             admissions: 0,
             computed: Step::Done,
+            undefined: BTreeMap::new(),
             scratch: None,
             slots: warp_slots as u32,
         }
@@ -273,6 +289,7 @@ impl<P: Reconvergence> Resident<P> {
             completed,
             admissions,
             computed,
+            undefined,
             scratch: _,
             slots: _,
         } = self;
@@ -301,6 +318,7 @@ impl<P: Reconvergence> Resident<P> {
         completed.clear();
         *admissions = 0;
         *computed = Step::Done;
+        undefined.clear();
     }
 
     /// Warp and block slots grow to these numbers, for [`Functional`](crate::functional::Functional), which begins with

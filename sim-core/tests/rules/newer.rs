@@ -2,6 +2,8 @@
 //! cache policies, `ldu`, `elect`, tables of functions, variables that functions declare.
 
 use sim_core::device::Options;
+use sim_core::monitor::Check;
+use sim_core::options::Undefined;
 
 use crate::machine::{Run, chip, device_with, module};
 
@@ -92,6 +94,49 @@ fn shuffles_say_whether_their_source_is_in_range() {
             .collect();
         for policy in ["crs_stack", "convergence_barriers", "multi_path", "mimd"] {
             assert_eq!(words("", &body, policy)[..32], expected, "{policy}: {shuffle}");
+        }
+    }
+}
+
+/// What a shuffle reads from a lane that does not participate is undefined (PTX ISA "shfl.sync"): a fault, or 0 and
+/// counted by instruction, or 0.
+#[test]
+fn values_of_lanes_that_do_not_participate_are_a_fault_or_counted() {
+    // The lower half of each of the two warps of each of the three blocks; lanes 12 to 15 of them ask for 16 to 19.
+    let body = "add.u32 %r, %t, 1;\nand.b32 %a, %t, 31;\nsetp.ge.u32 %q, %a, 16;\n@%q bra DONE;\n\
+                shfl.sync.bfly.b32 %b, %t, 1, 31, 0xffff;\n\
+                shfl.sync.down.b32 %r|%p, %r, 4, 31, 0xffff;\n@!%p mov.u32 %r, 999;\nDONE:\n";
+    let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+    let ran = |functional: bool, policy: &str, check: Check, undefined: Undefined| {
+        let change = |o| Options { allow_newer_isa: true, check, undefined, ..o };
+        let mut run = Run::new(device_with(chip(|_| {}), policy, change), &text, false, 192);
+        run.launch(3, 64, functional).expect("it fits");
+        run.wait().map(|()| (run.words(), run.report().kernels.remove(0).undefined_values))
+    };
+    let expected: Vec<u32> = (0..192)
+        .map(|i| match i % 32 {
+            0..12 => i % 64 + 5,
+            12..16 => 0,
+            _ => i % 64 + 1,
+        })
+        .collect();
+    for policy in ["crs_stack", "convergence_barriers", "mimd"] {
+        for functional in [false, true] {
+            let (words, values) = ran(functional, policy, Check::Full, Undefined::Counted).expect("it ends");
+            assert_eq!(words, expected, "{policy}");
+            let [values] = values.as_slice() else { panic!("{values:?}") };
+            assert_eq!(values.lanes, 3 * 2 * 4, "{policy}: each lane is counted once");
+            assert!(values.text.starts_with("shfl.sync.down.b32"), "{values:?}");
+            assert_eq!(
+                text.lines().nth(values.line as usize - 1),
+                Some("shfl.sync.down.b32 %r|%p, %r, 4, 31, 0xffff;")
+            );
+
+            let (words, values) = ran(functional, policy, Check::Off, Undefined::Fault).expect("it ends");
+            assert_eq!((words, values.len()), (expected.clone(), 0), "{policy}: nothing is checked");
+            let why =
+                ran(functional, policy, Check::Safety, Undefined::Fault).expect_err("a fault").to_string();
+            assert!(why.contains("lane 12 reads from lane 16, which does not participate"), "{why}");
         }
     }
 }

@@ -15,8 +15,8 @@ use sim_memory::vocabulary::ScalarType;
 use super::tensor_map::{TensorMapKeys, TensorMapSpec};
 use super::{
     Argument, ArgumentKind, BufferSpec, Expectation, Expr, Fill, HostBuffer, ImageSpec, Init, KeySpan,
-    LaunchSpec, LoopSpec, Number, Schedule, Step, Termination, Tolerance, Until, VariableSpec, Variant,
-    WorkloadSpec,
+    LaunchSpec, LoopSpec, Number, Schedule, Step, Termination, Tolerance, UndefinedValues, Until,
+    VariableSpec, Variant, WorkloadSpec,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::yaml::span_of as span;
@@ -47,6 +47,9 @@ pub(super) struct WorkloadKeys {
     /// Under which schedules it terminates.
     #[serde(default)]
     termination: Termination,
+    /// What becomes of values that PTX leaves undefined.
+    #[serde(default)]
+    undefined_values: UndefinedValues,
     /// Numbers that `--set` can change, by name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Number>")]
@@ -630,6 +633,7 @@ impl WorkloadKeys {
                     reason: self.reason,
                     intended_races: self.intended_races,
                     termination: self.termination,
+                    undefined_values: self.undefined_values,
                     params,
                     variants,
                     buffers,

@@ -1,0 +1,484 @@
+//! `study silicon`: whole kernels of CUDA programs beside what was measured on hardware. What was measured is data.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use sim_frontend::diagnostic::{Diagnostic, Source};
+
+use super::agreement::Agreement;
+use super::{in_parallel, jobs};
+use crate::cli::study::SiliconArgs;
+use crate::console::{complain, status, table};
+use crate::cuda::command::CudaCommand;
+use crate::cuda::{CudaRun, Outputs, totals};
+use crate::device::program::LaunchLine;
+use crate::figures::Figures;
+use crate::files;
+use crate::interrupt::on_interrupt;
+use crate::known::Known;
+use crate::request::{Program, Request, Setting};
+
+const DATA: &str = include_str!("../../data/silicon.yaml");
+
+/// Bytes of a sector, as profilers count them.
+const SECTOR: f64 = 32.0;
+
+/// The file of measurements.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// Version of the format: 1.
+    schema: u32,
+    /// What the short names of sources mean.
+    sources: BTreeMap<String, String>,
+    machines: BTreeMap<String, Machine>,
+    programs: Vec<Measured>,
+}
+
+/// A machine that was measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Machine {
+    /// The chip that stands for it.
+    chip: String,
+    /// Values of the chip that the measurement needs, `PATH=VALUE`.
+    #[serde(default)]
+    set: Vec<String>,
+    source: String,
+}
+
+/// A program whose kernels were measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measured {
+    program: String,
+    #[serde(default)]
+    arguments: String,
+    /// The folder in which it runs, below a temporary one.
+    #[serde(default)]
+    folder: String,
+    /// What it reads, below the same temporary folder.
+    #[serde(default)]
+    files: Vec<Input>,
+    kernels: Vec<Kernel>,
+}
+
+/// A text file: a header, and lines of integers that go round in a span.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: String,
+    #[serde(default)]
+    header: String,
+    lines: u32,
+    first: u32,
+    span: u32,
+}
+
+/// A kernel.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kernel {
+    /// Regular expression that its PTX name matches.
+    kernel: String,
+    /// The launches that are timed, by their numbers from 0, such as `0,5-7`. Default: all.
+    #[serde(default)]
+    launches: Option<String>,
+    /// By machine.
+    measured: BTreeMap<String, Counts>,
+}
+
+/// What a profiler counts, averaged over launches; what it did not count is left out.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+struct Counts {
+    /// Core cycles.
+    cycles: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warp_instructions: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    l1_read_hits: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    l1_read_misses: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shared_accesses: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    l2_read_hits: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    l2_read_misses: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dram_read_sectors: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dram_written_sectors: Option<f64>,
+}
+
+impl Counts {
+    /// Per cent of the reads of L1 that hit.
+    fn l1_hits(&self) -> Option<f64> {
+        percent(self.l1_read_hits?, self.l1_read_misses?)
+    }
+
+    /// Sectors that DRAM reads and writes.
+    fn dram_sectors(&self) -> Option<f64> {
+        Some(self.dram_read_sectors? + self.dram_written_sectors?)
+    }
+}
+
+/// Per cent of `part` in both; none of nothing.
+fn percent(part: f64, rest: f64) -> Option<f64> {
+    (part + rest > 0.0).then(|| 100.0 * part / (part + rest))
+}
+
+/// A kernel on a machine, beside what the simulator says: averages over its timed launches.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    program: String,
+    kernel: String,
+    machine: String,
+    chip: String,
+    silicon: Counts,
+    /// Timed launches.
+    launches: usize,
+    cycles: f64,
+    /// Cycles of the simulator over those of the machine.
+    ratio: f64,
+    warp_instructions: f64,
+    machine_instructions: f64,
+    /// Per cent of the accesses of L1 that hit; those that wait for a line under way do not.
+    l1_hits: Option<f64>,
+    dram_sectors: f64,
+    /// What bounds it, as the model says.
+    bound: &'static str,
+    source: String,
+}
+
+/// A run of a program on a machine.
+struct Job<'f> {
+    measured: &'f Measured,
+    file: PathBuf,
+    name: &'f str,
+    machine: &'f Machine,
+}
+
+/// Prints the comparison; gives the exit status.
+pub fn run(args: &SiliconArgs) -> u8 {
+    on_interrupt();
+    match compare(args) {
+        Ok((rows, failures)) => show(args, &rows, &failures),
+        Err(errors) => {
+            complain(&errors);
+            status::BAD_INPUT
+        }
+    }
+}
+
+fn wrong(message: impl Into<String>) -> Vec<Diagnostic> {
+    vec![Diagnostic::error("silicon", message.into())]
+}
+
+/// The measurements, checked as far as no program is needed.
+fn read(source: &Source) -> Result<File, Vec<Diagnostic>> {
+    let file: File = sim_frontend::yaml::read(source).map_err(|error| vec![error])?;
+    let bad = |message: String| wrong(format!("{}: {message}", source.name));
+    if file.schema != 1 {
+        return Err(bad(format!("schema {} is not known; this version reads schema 1", file.schema)));
+    }
+    for (name, machine) in &file.machines {
+        if !file.sources.contains_key(&machine.source) {
+            return Err(bad(format!("the source `{}` of `{name}` is not listed", machine.source)));
+        }
+    }
+    for measured in &file.programs {
+        for path in measured.files.iter().map(|input| &input.path).chain([&measured.folder]) {
+            let below = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+            if !Path::new(path).components().all(below) {
+                return Err(bad(format!("`{path}` does not lie below the folder of the run")));
+            }
+        }
+        for kernel in &measured.kernels {
+            Regex::new(&kernel.kernel).map_err(|error| bad(error.to_string()))?;
+            for (machine, counts) in &kernel.measured {
+                if !file.machines.contains_key(machine) {
+                    return Err(bad(format!("the machine `{machine}` of `{}` is not listed", kernel.kernel)));
+                }
+                if counts.cycles <= 0.0 {
+                    return Err(bad(format!("`{}` on `{machine}` has no cycles", kernel.kernel)));
+                }
+            }
+        }
+    }
+    Ok(file)
+}
+
+/// The rows of the programs that are there, and what went wrong with others.
+fn compare(args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
+    let source = match &args.data {
+        Some(path) => crate::configs::read(path).map_err(|error| vec![error])?,
+        None => Source::new("data/silicon.yaml", DATA),
+    };
+    let file = read(&source)?;
+    let mut jobs_to_do = Vec::new();
+    let mut missing = Vec::new();
+    for measured in &file.programs {
+        let Some(program) = find(&args.programs, &measured.program).map_err(wrong)? else {
+            missing.push(format!("{}: no such program in {}", measured.program, args.programs.display()));
+            continue;
+        };
+        for (name, machine) in &file.machines {
+            let chosen = args.chip.is_empty() || args.chip.contains(&machine.chip);
+            if chosen && measured.kernels.iter().any(|kernel| kernel.measured.contains_key(name)) {
+                jobs_to_do.push(Job { measured, file: program.clone(), name, machine });
+            }
+        }
+    }
+    if jobs_to_do.is_empty() {
+        let message = format!("{} has none of the programs that were measured", args.programs.display());
+        let names: Vec<&str> = file.programs.iter().map(|measured| measured.program.as_str()).collect();
+        let help = format!("build some of these, for compute capability 7.5 or older: {}", names.join(", "));
+        return Err(vec![Diagnostic::error("silicon", message).help(help)]);
+    }
+    let done = in_parallel(&jobs_to_do, jobs(args.jobs), |job| one(job, args));
+    let (mut rows, mut failures) = (Vec::new(), missing);
+    for (job, result) in jobs_to_do.iter().zip(done) {
+        match result {
+            Ok(mut own) => rows.append(&mut own),
+            Err(errors) => {
+                let first = errors.first().map_or_else(String::new, ToString::to_string);
+                failures.push(format!("{} on {}: {first}", job.measured.program, job.name));
+            }
+        }
+    }
+    // The worst first.
+    rows.sort_by(|a, b| (b.ratio - 1.0).abs().total_cmp(&(a.ratio - 1.0).abs()));
+    Ok((rows, failures))
+}
+
+/// The file of a program in a folder: of its name, or of one that ends in it.
+fn find(folder: &Path, program: &str) -> Result<Option<PathBuf>, String> {
+    let exact = folder.join(program);
+    if exact.is_file() {
+        return Ok(Some(exact));
+    }
+    let entries = std::fs::read_dir(folder).map_err(|error| files::unreadable(folder, &error))?;
+    let end = format!("-{program}");
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| {
+            path.is_file() && path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&end))
+        })
+        .collect();
+    // Which one it is does not depend on the order of the folder: names of a suite that comes last in the alphabet are
+    // the oldest of these programs (`hecbench-hotspot`, `rodinia-hotspot`).
+    found.sort();
+    Ok(found.pop())
+}
+
+/// Runs a program; gives its rows.
+fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
+    let temporary = tempfile::Builder::new().prefix("warpsim-silicon-").tempdir();
+    let temporary = temporary.map_err(|error| wrong(format!("no temporary folder: {error}")))?;
+    let unwritable = |path: &Path, error: &std::io::Error| wrong(files::unwritable(path, error));
+    let folder = temporary.path().join(&job.measured.folder);
+    std::fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
+    for input in &job.measured.files {
+        let path = temporary.path().join(&input.path);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
+        }
+        std::fs::write(&path, input.text()).map_err(|error| unwritable(&path, &error))?;
+    }
+    let kernels: Vec<(&Kernel, &Counts)> = job
+        .measured
+        .kernels
+        .iter()
+        .filter_map(|kernel| kernel.measured.get(job.name).map(|counts| (kernel, counts)))
+        .collect();
+    let file = job.file.canonicalize().map_err(|error| wrong(files::unreadable(&job.file, &error)))?;
+    let mut command = CudaCommand::parse(&job.measured.arguments).unwrap_or_default();
+    command.words.insert(0, file.into_os_string());
+    command.folder = Some(folder);
+    command.time = kernels.iter().map(|(kernel, _)| kernel.rule()).collect();
+    let set: Result<Vec<Setting>, Diagnostic> =
+        job.machine.set.iter().chain(&args.set).map(|text| Setting::parse(text)).collect();
+    let request = Request {
+        chip: Some(job.machine.chip.clone()),
+        set: set.map_err(|error| vec![error])?,
+        // nvcc 13 compiles for 7.5 at the least.
+        allow_newer_isa: true,
+        ..Request::new(Program::Cuda(Box::new(command.clone())))
+    };
+    let run = CudaRun::new(&request, &command, &Known::default())?;
+    let ended = run.run(&Outputs::default())?;
+    if let (result @ ("fault" | "fail" | "stopped"), message) = run.verdict(&ended) {
+        return Err(wrong(format!("{result}: {message}")));
+    }
+    let row = |(kernel, silicon): &(&Kernel, &Counts)| {
+        let name = Regex::new(&kernel.kernel).map_err(|error| wrong(error.to_string()))?;
+        let launches =
+            ended.launches.iter().filter(|launch| !launch.functional && name.is_match(&launch.kernel));
+        let launches: Vec<&LaunchLine> = launches.collect();
+        let count = launches.len().max(1) as f64;
+        let total = totals::sum(launches.iter().copied());
+        let mean = |value: Option<f64>| value.unwrap_or(0.0) / count;
+        let cycles = launches.iter().map(|launch| launch.cycles as f64).sum::<f64>() / count;
+        if cycles == 0.0 {
+            return Err(wrong(format!("no launch of `{}` was timed", kernel.kernel)));
+        }
+        Ok(Row {
+            program: job.measured.program.clone(),
+            kernel: kernel.kernel.clone(),
+            machine: job.name.to_string(),
+            chip: job.machine.chip.clone(),
+            silicon: **silicon,
+            launches: launches.len(),
+            cycles,
+            ratio: cycles / silicon.cycles,
+            warp_instructions: mean(total.warp_instructions),
+            machine_instructions: mean(total.machine_instructions),
+            l1_hits: l1_hits(&total),
+            dram_sectors: mean(total.memory.dram.bytes) / SECTOR,
+            bound: totals::bound(&total, run.configured()),
+            source: job.machine.source.clone(),
+        })
+    };
+    kernels.iter().map(row).collect()
+}
+
+/// Per cent of the accesses of L1 that hit.
+fn l1_hits(total: &Figures) -> Option<f64> {
+    let l1 = &total.memory.l1;
+    percent(l1.hits?, l1.merges.unwrap_or(0.0) + l1.misses?)
+}
+
+impl Kernel {
+    /// As `cuda --time` has it.
+    fn rule(&self) -> String {
+        self.launches.as_ref().map_or(self.kernel.clone(), |launches| format!("{}:{launches}", self.kernel))
+    }
+}
+
+impl Input {
+    fn text(&self) -> String {
+        let mut text = self.header.clone();
+        for line in 0..self.lines {
+            let _ = writeln!(text, "{}", self.first + line % self.span.max(1));
+        }
+        text
+    }
+}
+
+fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
+    let ratios: Vec<(f64, f64)> = rows.iter().map(|row| (row.cycles, row.silicon.cycles)).collect();
+    let agreement = Agreement::of(&ratios);
+    for failure in failures {
+        eprintln!("not compared: {failure}");
+    }
+    if args.json {
+        let value = serde_json::json!({ "rows": rows, "agreement": agreement, "not_compared": failures });
+        println!("{}", serde_json::to_string_pretty(&value).unwrap_or_default());
+        return status::DONE;
+    }
+    let mut out = table(&[
+        "program",
+        "kernel",
+        "machine",
+        "silicon cycles",
+        "warpsim",
+        "error",
+        "warp instructions",
+        "L1 hits, silicon / warpsim",
+        "DRAM k sectors, silicon / warpsim",
+        "bound",
+    ]);
+    let or_none = |value: Option<f64>| value.map_or("-".to_string(), |value| format!("{value:.0}"));
+    for row in rows {
+        out.add_row([
+            row.program.clone(),
+            row.kernel.clone(),
+            row.machine.clone(),
+            format!("{:.0}", row.silicon.cycles),
+            format!("{:.0}", row.cycles),
+            format!("{:+.1} %", 100.0 * (row.ratio - 1.0)),
+            format!("{:.0}", row.warp_instructions),
+            format!("{} / {} %", or_none(row.silicon.l1_hits()), or_none(row.l1_hits)),
+            format!(
+                "{} / {:.0}",
+                or_none(row.silicon.dram_sectors().map(|n| n / 1000.0)),
+                row.dram_sectors / 1000.0
+            ),
+            row.bound.to_string(),
+        ]);
+    }
+    println!("{out}\n{agreement}");
+    status::DONE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        match read(&Source::new("m.yaml", text)) {
+            Ok(_) => panic!("it is right"),
+            Err(errors) => errors[0].to_string(),
+        }
+    }
+
+    #[test]
+    fn the_shipped_measurements_are_whole() {
+        let file = read(&Source::new("data/silicon.yaml", DATA)).unwrap_or_else(|e| panic!("{}", e[0]));
+        let rows: usize = file.programs.iter().flat_map(|p| &p.kernels).map(|k| k.measured.len()).sum();
+        assert_eq!(rows, 11);
+        for machine in file.machines.values() {
+            let known = Known::default();
+            let set: Vec<Setting> =
+                machine.set.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
+            let set: Vec<(&str, &str)> = set.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
+            assert!(known.chip(&machine.chip, &set).is_ok(), "{machine:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_said() {
+        let text = |machine: &str, kernel: &str, cycles: &str, path: &str| {
+            format!(
+                "schema: 1\nsources: {{s: x}}\nmachines: {{m: {{chip: qv100, source: {machine}}}}}\nprograms:\n\
+                 - program: p\n  files: [{{path: {path}, lines: 1, first: 0, span: 1}}]\n  kernels:\n\
+                 \x20 - {{kernel: '{kernel}', measured: {{m: {{cycles: {cycles}}}}}}}\n"
+            )
+        };
+        assert!(read(&Source::new("m.yaml", &text("s", "k", "1", "a/b"))).is_ok());
+        assert!(error(&text("t", "k", "1", "a")).contains("source `t`"));
+        assert!(error(&text("s", "(", "1", "a")).contains("regex"));
+        assert!(error(&text("s", "k", "0", "a")).contains("no cycles"));
+        assert!(error(&text("s", "k", "1", "../a")).contains("does not lie below"));
+        assert!(error(&text("s", "k", "1", "/a")).contains("does not lie below"));
+        assert!(
+            error(&text("s", "k", "1", "a").replace("{m: {cycles", "{n: {cycles")).contains("machine `n`")
+        );
+        assert!(error(&text("s", "k", "1", "a").replace("schema: 1", "schema: 2")).contains("schema 2"));
+        assert!(error(&text("s", "k", "1", "a").replace("cycles", "clocks")).contains("clocks"));
+    }
+
+    #[test]
+    fn programs_are_found_by_their_names_and_inputs_are_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let put = |name: &str| std::fs::write(folder.path().join(name), "x").expect("a file");
+        assert_eq!(find(folder.path(), "hotspot"), Ok(None));
+        ["rodinia-hotspot", "hecbench-hotspot", "rodinia-hotspot.log"].iter().for_each(|name| put(name));
+        let found = |program: &str| {
+            find(folder.path(), program)
+                .expect("a folder")
+                .map(|path| path.file_name().expect("one").to_owned())
+        };
+        assert_eq!(found("hotspot"), Some("rodinia-hotspot".into()));
+        put("hotspot");
+        assert_eq!(found("hotspot"), Some("hotspot".into()));
+        assert!(find(&folder.path().join("none"), "hotspot").is_err());
+        let input = Input { path: "a".into(), header: "P2\n".into(), lines: 5, first: 7, span: 2 };
+        assert_eq!(input.text(), "P2\n7\n8\n7\n8\n7\n");
+    }
+}
