@@ -17,8 +17,8 @@ const LOOKUP: &str = ".version 8.0\n.target sm_75\n.address_size 64\n\
 const FLAT: &str = "tex.2dms.v4.u32.s32 {r0, r1, r2, r3}, [h, {s, x, y, y}];";
 const LAYERED: &str = "tex.a2dms.v4.u32.s32 {r0, r1, r2, r3}, [h, {s, l, x, y}];";
 
-fn run(lookup: &str, threads: u32, keys: &str) -> (Option<i32>, String) {
-    let folder = Folder::new("samples");
+fn run(name: &str, lookup: &str, threads: u32, keys: &str) -> (Option<i32>, String) {
+    let folder = Folder::new(name);
     folder.write("k.ptx", &LOOKUP.replace("LOOKUP", lookup));
     let values: Vec<String> = (0..threads).map(|i| i.to_string()).collect();
     folder.write(
@@ -51,7 +51,7 @@ fn textures_of_several_samples_lie_sample_by_sample() {
     for (lookup, threads, keys) in
         [(FLAT, 16, "samples: 2"), (FLAT, 16, "samples: samples"), (LAYERED, 48, "samples: 2, layers: 3")]
     {
-        let (code, said) = run(lookup, threads, keys);
+        let (code, said) = run("samples", lookup, threads, keys);
         assert_eq!(code, Some(0), "{keys}: {said}");
     }
 }
@@ -67,13 +67,13 @@ fn a_wrong_number_of_samples_is_told_with_its_place() {
         ("samples: 4", "`image`"),
         ("samples: many", "many"),
     ] {
-        let (code, said) = run(FLAT, 16, keys);
+        let (code, said) = run("samples-wrong", FLAT, 16, keys);
         assert!(code == Some(2) && said.contains(words) && said.contains("workload.yaml:"), "{keys}: {said}");
     }
     // Lookups of one sample and of several are told apart.
-    let (code, said) = run(FLAT, 8, "samples: 1");
+    let (code, said) = run("samples-wrong", FLAT, 8, "samples: 1");
     assert!(code == Some(3) && said.contains("has one sample"), "{code:?} {said}");
     let plain = FLAT.replace("2dms", "2d").replace("{s, x, y, y}", "{x, y}");
-    let (code, said) = run(&plain, 16, "samples: 2");
+    let (code, said) = run("samples-wrong", &plain, 16, "samples: 2");
     assert!(code == Some(3) && said.contains("has 2 samples"), "{code:?} {said}");
 }

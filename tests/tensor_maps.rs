@@ -200,13 +200,13 @@ fn one_copy(target: &str, bytes: u32, copy: &str) -> String {
     )
 }
 
-/// A workload of it over 144 words, word `i` is `i + 1`; the map's keys.
+/// A workload of it over 144 words, word `i` is `i`; the map's keys.
 fn one_map(words: &[u32], keys: &str) -> String {
     let values: Vec<String> = words.iter().map(u32::to_string).collect();
     format!(
         "schema: 1\nname: w\ndescription: d\nschedule: independent\n\
          variants:\n- {{name: v, file: k.ptx, compiler: hand, target: sm_90}}\n\
-         buffers:\n  in: {{type: u32, length: 144, init: {{iota: {{start: 1}}}}}}\n  out: {{type: u32, length: {}, init: zeros}}\n\
+         buffers:\n  in: {{type: u32, length: 144, init: iota}}\n  out: {{type: u32, length: {}, init: zeros}}\n\
          tensor_maps:\n  map:\n    buffer: in\n{keys}\
          launches:\n- {{entry: k, grid: [1], block: [{}], args: [map, out]}}\n\
          expect:\n- {{buffer: out, values: [{}], tolerance: exact}}\n",
@@ -244,8 +244,8 @@ fn chunks_of_a_swizzle_are_told_in_a_workload_file() {
     for (atom, chunk, flip) in [("16B", 4, 0), ("32B", 8, 0), ("32B_flip_8B", 8, 2), ("64B", 16, 0)] {
         let mut words = vec![0; 64];
         for i in 0..32u32 {
-            words[i as usize] = 33 + i;
-            words[32 + ((i ^ chunk) ^ flip) as usize] = 65 + i;
+            words[i as usize] = 32 + i;
+            words[32 + ((i ^ chunk) ^ flip) as usize] = 64 + i;
         }
         let keys = keys(&format!("    swizzle: 128\n    swizzle_atom: {atom}\n"));
         let (code, said) = said(&format!("atom-{atom}"), "h100", &ptx, &one_map(&words, &keys));
@@ -283,7 +283,7 @@ fn pixels_along_w_are_told_in_a_workload_file() {
         for channel in 0..8 {
             let place = number * 8 + channel;
             let place = if place >= 32 { place ^ 4 } else { place };
-            words[place] = if w < 0 { 0 } else { (1 + image * 40 + w * 8 + channel as i32) as u32 };
+            words[place] = if w < 0 { 0 } else { (image * 40 + w * 8 + channel as i32) as u32 };
         }
     }
     let good = keys("pixels: 4, wide: w", "    swizzle: 32\n");
@@ -329,7 +329,7 @@ fn interleaved_tensors_are_told_in_a_workload_file() {
     for (image, slice, w, lane) in (0..32).map(|i| (i / 16, i / 8 % 2, 1 + i / 4 % 2, i % 4)) {
         let channel = 5 + slice * 4 + lane;
         let inside = channel < 10 && slice * 4 + lane < 6;
-        words.push(if inside { 1 + image * 72 + channel / 4 * 24 + 12 + w * 4 + channel % 4 } else { 0 });
+        words.push(if inside { image * 72 + channel / 4 * 24 + 12 + w * 4 + channel % 4 } else { 0 });
     }
     for rest in ["    interleave: 16\n", "    interleave: 16\n    strides: [16, 48, 288]\n"] {
         let (code, found) = said("interleave", "h100", &ptx, &one_map(&words, &keys("[10, 3, 2, 2]", rest)));
