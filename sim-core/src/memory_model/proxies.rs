@@ -82,13 +82,15 @@ impl Checker {
             copies: None,
             addresses: &[0; WARP_LANES],
         };
-        let transfer = self.transfer(sm, at, &access, 1);
+        let mut transfer = self.transfer(sm, at, &access, 1);
+        let base = self.shared_base(number);
         for &(first, bytes) in ranges {
             let mut from = first;
             while from < first + bytes {
                 let end = ((from / LINE_BYTES + 1) * LINE_BYTES).min(first + bytes);
                 let low = ByteMask::MAX >> (LINE_BYTES - (end - from));
                 let line = from / LINE_BYTES * LINE_BYTES;
+                transfer.line = base | u64::from(line);
                 self.reads_line(&transfer, number, (line, low << (from % LINE_BYTES)));
                 from = end;
             }

@@ -390,6 +390,10 @@ fn san_sync_names_the_thread_that_arrived_and_the_object() {
     assert_eq!(&*left.accesses[0].place.instruction, "bar.arrive 2, 64");
     let stored = of("store_to_an_object", Kind::MbarrierOverwritten);
     assert_eq!((stored.space, stored.address), (Some("shared"), Some(0)));
+    let product = of("product_of_what_threads_stored", Kind::ProxyNotFenced);
+    assert_eq!((product.space, product.address), (Some("shared"), Some(0)));
+    assert!(product.accesses[0].place.instruction.starts_with("wgmma.mma_async"), "{:?}", product.accesses);
+    assert_eq!(&*product.accesses[1].place.instruction, "st.shared.u32 [%own], %t");
     let twice = of("object_made_twice", Kind::MbarrierReinitialized);
     assert_eq!(&*twice.accesses[0].place.instruction, "mbarrier.init.shared.b64 [%a], 2");
 }
