@@ -181,3 +181,179 @@ fn a_program_makes_maps_by_the_typed_interface() {
     let older = Device::new(&request("a100")).expect("a chip");
     assert!(older.tensor_map(&map).expect_err("8.0").to_string().contains("copies of tensors need 9.0"));
 }
+
+/// A block that copies a box of 64 words or less by a map, and stores what shared memory has then.
+fn one_copy(target: &str, bytes: u32, copy: &str) -> String {
+    format!(
+        ".version 8.6\n.target {target}\n.address_size 64\n\
+         .visible .entry k(.param .align 64 .b8 m[128], .param .u64 out)\n{{\n\
+         .reg .b32 t, v, w, a;\n.reg .b64 p, o, i;\n.reg .b16 one, none;\n.reg .pred first, done;\n\
+         .shared .align 1024 .b8 room[256];\n.shared .align 8 .b64 object;\n\
+         mov.b64 p, m;\ncvta.param.u64 p, p;\nld.param.u64 o, [out];\nmov.u32 t, %tid.x;\nmov.b16 one, 1;\nmov.b16 none, 0;\n\
+         setp.eq.u32 first, t, 0;\n@!first bra WAITS;\n\
+         mbarrier.init.shared::cta.b64 [object], 1;\nfence.proxy.async.shared::cta;\n\
+         mbarrier.arrive.expect_tx.shared::cta.b64 _, [object], {bytes};\n{copy}\n\
+         WAITS:\nbar.sync 0;\n\
+         AGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [object], 0;\n@!done bra AGAIN;\n\
+         mul.lo.u32 a, t, 4;\nmov.u32 w, room;\nadd.u32 w, w, a;\nld.shared.u32 v, [w];\n\
+         mul.wide.u32 i, t, 4;\nadd.u64 o, o, i;\nst.global.u32 [o], v;\nret;\n}}\n"
+    )
+}
+
+/// A workload of it over 144 words, word `i` is `i`; the map's keys.
+fn one_map(words: &[u32], keys: &str) -> String {
+    let values: Vec<String> = words.iter().map(u32::to_string).collect();
+    format!(
+        "schema: 1\nname: w\ndescription: d\nschedule: independent\n\
+         variants:\n- {{name: v, file: k.ptx, compiler: hand, target: sm_90}}\n\
+         buffers:\n  in: {{type: u32, length: 144, init: iota}}\n  out: {{type: u32, length: {}, init: zeros}}\n\
+         tensor_maps:\n  map:\n    buffer: in\n{keys}\
+         launches:\n- {{entry: k, grid: [1], block: [{}], args: [map, out]}}\n\
+         expect:\n- {{buffer: out, values: [{}], tolerance: exact}}\n",
+        words.len(),
+        words.len(),
+        values.join(", ")
+    )
+}
+
+/// What a run of a workload of that kernel says, timed or else functionally: the first that does not pass.
+fn said(name: &str, chip: &str, ptx: &str, text_of: &str) -> (Option<i32>, String) {
+    let folder = Folder::new(name);
+    folder.write("k.ptx", ptx);
+    folder.write("workload.yaml", text_of);
+    let path = folder.0.display().to_string();
+    let mut found = (None, String::new());
+    for mode in [&["run", &path, "--chip", chip][..], &["run", &path, "--chip", chip, "--functional"]] {
+        let output = warpsim(mode);
+        found = (output.status.code(), text(&output.stdout) + &text(&output.stderr));
+        if found.0 != Some(0) {
+            break;
+        }
+    }
+    found
+}
+
+const TILE: &str = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [room], [p, {0, 1}], [object];";
+
+/// `swizzle_atom`: two rows of 128 bytes, of which the second has its chunks exchanged, and with a flip the halves of each
+/// 16 bytes.
+#[test]
+fn chunks_of_a_swizzle_are_told_in_a_workload_file() {
+    let keys = |rest: &str| format!("    dims: [32, 4]\n    box: [32, 2]\n{rest}");
+    let ptx = one_copy("sm_90", 256, TILE);
+    for (atom, chunk, flip) in [("16B", 4, 0), ("32B", 8, 0), ("32B_flip_8B", 8, 2), ("64B", 16, 0)] {
+        let mut words = vec![0; 64];
+        for i in 0..32u32 {
+            words[i as usize] = 32 + i;
+            words[32 + ((i ^ chunk) ^ flip) as usize] = 64 + i;
+        }
+        let keys = keys(&format!("    swizzle: 128\n    swizzle_atom: {atom}\n"));
+        let (code, said) = said(&format!("atom-{atom}"), "h100", &ptx, &one_map(&words, &keys));
+        assert_eq!(code, Some(0), "{atom}: {said}");
+    }
+    for (rest, wanted) in [
+        ("    swizzle: 128\n    swizzle_atom: 8B\n", "16B"),
+        ("    swizzle: 64\n    swizzle_atom: 32B\n", "only a swizzle of 128 bytes has other chunks"),
+        (
+            "    swizzle_atom: 64B\n",
+            "only a swizzle of 128 bytes has other chunks than those of 16, not one of 0",
+        ),
+    ] {
+        let (code, said) = said("atom-wrong", "h100", &ptx, &one_map(&[0; 64], &keys(rest)));
+        assert!(
+            code == Some(2) && said.contains(wanted) && said.contains("workload.yaml:"),
+            "{rest}: {said}"
+        );
+    }
+}
+
+/// `wide`: a column of pixels of one row, and a halo behind it.
+#[test]
+fn pixels_along_w_are_told_in_a_workload_file() {
+    let keys = |columns: &str, rest: &str| {
+        format!(
+            "    dims: [8, 5, 2]\n    im2col: {{lower: [-1], upper: [-1], channels: 8, {columns}}}\n{rest}"
+        )
+    };
+    let column = "cp.async.bulk.tensor.3d.shared::cta.global.im2col::w.mbarrier::complete_tx::bytes [room], [p, {0, 2, 0}], [object], {one, none};";
+    let ptx = one_copy("sm_100a", 160, column);
+    let mut words = vec![0; 40];
+    // Pixels 2 and 3 of the first image, -1 and 0 of the second, and one of the halo; chunks of the second row are exchanged.
+    for (number, (w, image)) in [(2i32, 0), (3, 0), (-1, 1), (0, 1), (1, 1)].into_iter().enumerate() {
+        for channel in 0..8 {
+            let place = number * 8 + channel;
+            let place = if place >= 32 { place ^ 4 } else { place };
+            words[place] = if w < 0 { 0 } else { (image * 40 + w * 8 + channel as i32) as u32 };
+        }
+    }
+    let good = keys("pixels: 4, wide: w", "    swizzle: 32\n");
+    let (code, found) = said("wide", "b200", &ptx, &one_map(&words, &good));
+    assert_eq!(code, Some(0), "{found}");
+    // The instruction is of the other mode.
+    let other = keys("pixels: 4, wide: w128", "    swizzle: 32\n");
+    let (code, found) = said("wide-other", "b200", &ptx, &one_map(&words, &other));
+    assert!(
+        code == Some(3) && found.contains("the tensor map is of im2col::w::128 mode"),
+        "{code:?} {found}"
+    );
+    for (columns, rest, wanted) in [
+        ("pixels: 4, wide: h", "    swizzle: 32\n", "w128"),
+        ("pixels: 4, wide: w", "", "copies along W need a swizzle"),
+        (
+            "pixels: 4, wide: w",
+            "    swizzle: 128\n    swizzle_atom: 32B_flip_8B\n",
+            "no swizzle that flips halves",
+        ),
+        (
+            "pixels: 4, wide: w",
+            "    swizzle: 32\n    interleave: 16\n",
+            "along W of interleaved tensors do not exist",
+        ),
+        ("pixels: 1025, wide: w", "    swizzle: 32\n", "1 to 1024, not 1025"),
+    ] {
+        let (code, said) = said("wide-wrong", "b200", &ptx, &one_map(&[0; 40], &keys(columns, rest)));
+        assert!(
+            code == Some(2) && said.contains(wanted) && said.contains("workload.yaml:"),
+            "{columns} {rest}: {said}"
+        );
+    }
+}
+
+/// `interleave`: six channels from the fifth on of two images, in slices of four; strides are those of slices.
+#[test]
+fn interleaved_tensors_are_told_in_a_workload_file() {
+    let keys = |dims: &str, rest: &str| format!("    dims: {dims}\n    box: [6, 2, 1, 2]\n{rest}");
+    let copy = "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [room], [p, {5, 1, 1, 0}], [object];";
+    let ptx = one_copy("sm_90", 128, copy);
+    let mut words = Vec::new();
+    for (image, slice, w, lane) in (0..32).map(|i| (i / 16, i / 8 % 2, 1 + i / 4 % 2, i % 4)) {
+        let channel = 5 + slice * 4 + lane;
+        let inside = channel < 10 && slice * 4 + lane < 6;
+        words.push(if inside { image * 72 + channel / 4 * 24 + 12 + w * 4 + channel % 4 } else { 0 });
+    }
+    for rest in ["    interleave: 16\n", "    interleave: 16\n    strides: [16, 48, 288]\n"] {
+        let (code, found) = said("interleave", "h100", &ptx, &one_map(&words, &keys("[10, 3, 2, 2]", rest)));
+        assert_eq!(code, Some(0), "{found}");
+    }
+    for (dims, rest, wanted) in [
+        (
+            "[10, 3, 2, 2]",
+            "    interleave: 16\n    offset: 4\n",
+            "the tensor needs 592 bytes, but buffer `in` has 576",
+        ),
+        ("[13, 3, 2, 2]", "    interleave: 16\n", "the tensor needs 768 bytes"),
+        ("[10, 3, 2, 2]", "    interleave: 32\n", "needs a swizzle of 32 bytes, not 0"),
+        (
+            "[10, 3, 2, 2]",
+            "    interleave: 32\n    swizzle: 32\n    strides: [16, 48, 288]\n",
+            "no multiple of 32",
+        ),
+        ("[10, 3]", "    interleave: 16\n", "an interleaved tensor has 3 to 5 dimensions, not 2"),
+    ] {
+        let (code, said) = said("interleave-wrong", "h100", &ptx, &one_map(&[0; 32], &keys(dims, rest)));
+        assert!(
+            code == Some(2) && said.contains(wanted) && said.contains("workload.yaml:"),
+            "{dims} {rest}: {said}"
+        );
+    }
+}

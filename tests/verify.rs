@@ -386,6 +386,64 @@ fn kernels_in_clusters_have_their_verdicts() {
     }
 }
 
+/// Copies whose bytes the other block of a pair counts, and requests to cancel launches.
+#[test]
+fn copies_of_pairs_are_verified_and_requests_are_unknown() {
+    const MEET: &str = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n";
+    let wait = "@%p3 bra D;\nL: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p2, [%r2+128], 0;\n@!%p2 bra L;\nD:\n";
+    // The first block asks for both tiles, and counts them; or the second one for its own.
+    let both = "@!%p0 cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 [%r2], [%rd1, {0}], [%r6], 3;\n";
+    let own = "@!%p1 cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2 [%r2], [%rd1, {0}], [%r6];\n";
+    let read = "ld.shared.u32 %r5, [%r4];\n";
+    for (name, parts, bytes, wrong) in [
+        ("both", [both, wait, MEET, read], 256, None),
+        ("both_early", [both, wait, read, MEET], 256, Some("race")),
+        ("both_few", [both, wait, MEET, read], 128, Some("wrong_phase")),
+        ("both_many", [both, wait, MEET, read], 272, Some("deadlock")),
+        ("own", [own, wait, MEET, read], 128, None),
+        ("own_early", [own, wait, read, MEET], 128, Some("race")),
+    ] {
+        let folder = Folder::new(&format!("verify-pair-{name}"));
+        // %p0: not the first thread of the first block, %p1: of the second one, %p3: not the first block.
+        let body = format!(
+            "mov.b64 %rd1, m;\ncvta.param.u64 %rd1, %rd1;\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, x;\nmov.u32 %r3, %cluster_ctarank;\n\
+             shl.b32 %r4, %r1, 2;\nadd.u32 %r4, %r4, %r2;\nadd.u32 %r6, %r2, 128;\nmapa.shared::cluster.u32 %r6, %r6, 0;\n\
+             setp.ne.u32 %p3, %r3, 0;\nsetp.ne.or.u32 %p0, %r1, 0, %p3;\nsetp.ne.u32 %p1, %r3, 1;\nsetp.ne.or.u32 %p1, %r1, 0, %p1;\n\
+             @!%p0 mbarrier.init.shared.b64 [%r2+128], 1;\n@!%p0 mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r2+128], {bytes};\n{MEET}{}{MEET}",
+            parts.concat()
+        );
+        folder.write(
+            "k.ptx",
+            &format!(
+                ".version 8.6\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .align 64 .b8 m[128])\n.explicitcluster\n\
+                 .reqnctapercluster 2, 1, 1\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<4>;\n\
+                 .shared .align 128 .b8 x[256];\n{body}ret;\n}}\n"
+            ),
+        );
+        folder.write(
+            "workload.yaml",
+            "schema: 1\nname: w\ndescription: d\nschedule: independent\n\
+             variants:\n- {name: v, file: k.ptx, compiler: hand, target: sm_100a}\n\
+             buffers:\n  in: {type: u32, length: 32, init: iota}\n\
+             tensor_maps:\n  map: {buffer: in, dims: [32], box: [32]}\n\
+             launches:\n- {entry: k, grid: [4], block: [32], args: [map]}\nexpect: []\n",
+        );
+        let (code, report, words) = verify(&[&folder.0.display().to_string(), "--chip", "b200"]);
+        assert_eq!(kinds(&report, "threads"), Vec::from_iter(wrong), "{name}: {report:#} {words}");
+        assert_eq!(code, if wrong.is_none() { 0 } else { 3 }, "{name}: {report:#} {words}");
+    }
+    // What the block scheduler answers decides what its thread does next: one run does not show all.
+    let body = "mov.u32 %r2, x;\nsetp.ne.u32 %p1, %r1, 0;\n@!%p1 mbarrier.init.shared.b64 [%r2+16], 1;\n\
+        @!%p1 mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r2+16], 16;\n\
+        @!%p1 clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [%r2], [%r2+16];";
+    let body = body
+        .replace("mov.u32 %r2, x;", "mov.u32 %r2, x;\nadd.u32 %r2, %r2, 15;\nand.b32 %r2, %r2, 0xfffffff0;");
+    let (code, report, words) = ptx_of("8.6", "sm_100a", "request", &body, "32", &["--chip", "b200"]);
+    assert_eq!((code, &report["verdict"]), (4, &"unknown".into()), "{report:#} {words}");
+    let reason = report["launches"][0]["programs"][0]["views"][0]["reason"].to_string();
+    assert!(reason.contains("a request to cancel a launch") && reason.contains(".ptx:"), "{reason}");
+}
+
 /// Writes a kernel and verifies it.
 fn ptx(name: &str, body: &str, block: &str, args: &[&str]) -> (i32, Value, String) {
     ptx_of("6.0", "sm_70", name, body, block, args)

@@ -16,7 +16,7 @@ use warpsim_cuda::driver::launch::cuLaunchKernel;
 use warpsim_cuda::driver::memory::{cuMemAlloc_v2, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2};
 use warpsim_cuda::driver::modules::{cuModuleGetFunction, cuModuleLoadData};
 use warpsim_cuda::driver::tensor_maps::{
-    cuTensorMapEncodeIm2col, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress,
+    cuTensorMapEncodeIm2col, cuTensorMapEncodeIm2colWide, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress,
 };
 use warpsim_cuda::entry_points::{cudaGetDriverEntryPoint, cudaGetDriverEntryPointByVersion};
 
@@ -166,6 +166,64 @@ fn limits(address: u64) {
     assert_eq!(TensorMap::decode(&map.0), Ok(expected));
 }
 
+/// Interleaved tensors, tiled and of columns; maps along W need a later chip.
+fn slices(address: u64) {
+    let mut map = Map([0; 128]);
+    let tensor = Tiled {
+        data_type: 6,
+        rank: 4,
+        sizes: vec![20, 5, 4, 2],
+        strides: vec![32, 160, 1280],
+        box_sizes: vec![17, 5, 1, 2],
+        steps: vec![1, 1, 2, 1],
+        interleave: 2,
+        swizzle: 1,
+        promotion: 0,
+        ..good(address)
+    };
+    assert_eq!(tensor.encode(&raw mut map), 0);
+    let expected = TensorMap {
+        interleave: 32,
+        swizzle: 32,
+        element_strides: vec![1, 1, 2, 1],
+        ..TensorMap::tiled("f16", address, &[20, 5, 4, 2], &[32, 160, 1280], &[17, 5, 1, 2])
+    };
+    // Two slices of 32 bytes of five pixels of two images.
+    assert_eq!(expected.box_bytes(), 640);
+    assert_eq!(TensorMap::decode(&map.0).as_ref(), Ok(&expected));
+    let wrong: [fn(&mut Tiled); 4] =
+        [|m| m.swizzle = 0, |m| m.strides[0] = 48, |m| m.address += 16, |m| (m.interleave, m.rank) = (1, 2)];
+    for (number, change) in wrong.into_iter().enumerate() {
+        let mut changed = tensor.clone();
+        change(&mut changed);
+        assert_eq!(changed.encode(&raw mut map), 1, "{number}");
+    }
+    let mut columns = |wide: bool| {
+        let to = (&raw mut map).cast();
+        let (at, sizes, strides) = (address as *mut c_void, tensor.sizes.as_ptr(), tensor.strides.as_ptr());
+        let (lower, upper, steps) = ([-1, 0], [1, 0], tensor.steps.as_ptr());
+        // SAFETY: the arrays have as many numbers as dimensions, corners two less.
+        unsafe {
+            match wide {
+                false => {
+                    let (lower, upper) = (lower.as_ptr(), upper.as_ptr());
+                    cuTensorMapEncodeIm2col(
+                        to, 6, 4, at, sizes, strides, lower, upper, 17, 9, steps, 1, 3, 0, 0,
+                    )
+                }
+                true => cuTensorMapEncodeIm2colWide(
+                    to, 6, 4, at, sizes, strides, -1, 1, 16, 9, steps, 0, 0, 1, 0, 0,
+                ),
+            }
+        }
+    };
+    assert_eq!(columns(true), 801);
+    assert_eq!(columns(false), 0);
+    let found = TensorMap::decode(&map.0).expect("a map");
+    // Three slices of 16 bytes of nine pixels.
+    assert_eq!((found.interleave, found.swizzle, found.box_bytes()), (16, 128, 432));
+}
+
 fn columns(address: u64) {
     let mut map = Map([0; 128]);
     let (sizes, strides, steps) = ([64u64, 14, 9, 8], [128u64, 1792, 16128], [1u32, 1, 2, 1]);
@@ -236,6 +294,7 @@ fn maps_are_made_checked_and_used() {
     }
     limits(tensor);
     columns(tensor);
+    slices(tensor);
     assert_eq!(good(tensor).encode(&raw mut map), 0);
     for first in [0u32, 160] {
         // The same map of a tensor that begins elsewhere.

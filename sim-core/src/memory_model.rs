@@ -14,6 +14,7 @@ pub mod lines;
 mod mbarrier;
 mod on_chip;
 mod order;
+mod proxies;
 mod sent;
 pub mod threads;
 mod told;
@@ -68,6 +69,8 @@ struct Block {
     cluster: u32,
     /// Its mbarrier objects by address.
     objects: BTreeMap<u32, on_chip::Object>,
+    /// By the address of a line of its shared memory: what threads have stored there since the last fence between proxies.
+    stored: BTreeMap<u32, proxies::Stored>,
 }
 
 /// Where a component's events come from: SMs first, then partitions.
@@ -142,6 +145,8 @@ pub struct Checker {
     pub sanitizer: Option<Box<Sanitizer>>,
     /// What was checked so far.
     pub checked: Checked,
+    /// For each kernel: asynchronous operations read what threads store to shared memory, and it is asked for.
+    proxies: Vec<bool>,
     /// The cycle at which logs are handed over next.
     pub next: Cycle,
 }
@@ -168,7 +173,10 @@ impl Checker {
     /// A check of a run of these kernels, in the order of their launch: against the axioms, and by sanitizers.
     pub fn new(kernels: Vec<Arc<Kernel>>, axioms: bool, sanitizer: Option<Box<Sanitizer>>) -> Self {
         let follows = axioms || kernels.iter().any(|kernel| releases(&kernel.code.program));
-        Self { kernels, axioms, follows, sanitizer, next: EVERY, ..Self::default() }
+        let asked = sanitizer.as_ref().is_some_and(|sanitizer| sanitizer.kinds.sync);
+        let proxies =
+            kernels.iter().map(|kernel| asked && proxies::reads_shared(&kernel.code.program)).collect();
+        Self { kernels, axioms, follows, sanitizer, proxies, next: EVERY, ..Self::default() }
     }
 
     /// True if it must be told which stores accesses read and when stores are performed: for the axioms, or because
@@ -259,6 +267,7 @@ impl Checker {
             warps: warps.len() as u32,
             cluster,
             objects: BTreeMap::new(),
+            stored: BTreeMap::new(),
         });
         let mut first = 0;
         for (slot, threads) in warps {

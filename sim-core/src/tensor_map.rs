@@ -25,6 +25,9 @@ mod bytes;
 mod limits;
 mod map;
 #[cfg(test)]
+mod slice_tests;
+mod slices;
+#[cfg(test)]
 mod tests;
 
 pub use boxes::BoxPieces;

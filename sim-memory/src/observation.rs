@@ -248,6 +248,8 @@ pub enum Event {
         object: u32,
         /// The number in the grid of the block where they go, if that is not the thread's own.
         block: Option<u64>,
+        /// That of the block whose object counts them, if they do not go there.
+        counter: Option<u64>,
         /// They are combined with what is there: two such copies do not race.
         reduces: bool,
         /// Its number, where it was held.
@@ -269,6 +271,18 @@ pub enum Event {
         stored: Vec<(u64, u32)>,
         /// Its number, where it was held.
         ticket: Option<u32>,
+    },
+    /// A warp issues its part of a product of a warpgroup, which reads shared memory: addresses and numbers of bytes.
+    ProductRead {
+        /// Warp slot and address of the instruction.
+        origin: (u32, u32),
+        /// What it reads.
+        ranges: Vec<(u32, u32)>,
+    },
+    /// A thread of a warp orders what threads and asynchronous operations do in shared memory.
+    ProxyFence {
+        /// Warp slot.
+        warp: u32,
     },
     /// Lanes commit their bulk copies to global memory to a group.
     BulkCommit {

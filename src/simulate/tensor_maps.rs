@@ -71,20 +71,13 @@ impl Reader<'_> {
     fn map(&mut self, layout: Layout, address: u64) -> TensorMap {
         let spec = self.spec;
         let mut map = TensorMap { data_type: self.data_type(layout.ty), ..TensorMap::default() };
-        let element = u64::from(map.element().bytes());
         let offset = spec.offset.as_ref().map_or(0, |offset| self.number::<u64>("offset", offset));
         map.address = address.wrapping_add(offset.wrapping_mul(layout.ty.bytes().into()));
         map.sizes = self.numbers("dims", &spec.dims);
+        map.interleave = spec.interleave;
         map.strides = match &spec.strides {
             Some(strides) => self.numbers("strides", strides),
-            None => {
-                let sizes = map.sizes.iter().take(map.sizes.len().saturating_sub(1));
-                let packed = sizes.scan(element, |bytes, size| {
-                    *bytes = bytes.saturating_mul((*size).into());
-                    Some(*bytes)
-                });
-                packed.collect()
-            }
+            None => packed(&map),
         };
         map.box_sizes = self.numbers("box", &spec.box_sizes);
         map.im2col = spec.im2col.as_ref().map(|columns| Im2col {
@@ -101,7 +94,7 @@ impl Reader<'_> {
             Some(strides) => self.numbers("element_strides", strides),
             None => vec![1; map.sizes.len()],
         };
-        (map.interleave, map.swizzle, map.promotion) = (spec.interleave, spec.swizzle, spec.l2_promotion);
+        (map.swizzle, map.promotion) = (spec.swizzle, spec.l2_promotion);
         map.atom = match spec.swizzle_atom {
             SwizzleAtom::B16 => Atom::B16,
             SwizzleAtom::B32 => Atom::B32,
@@ -120,14 +113,17 @@ impl Reader<'_> {
         map
     }
 
-    /// The tensor does not go beyond its buffer, where it is no slice of channels after another.
+    /// The tensor does not go beyond its buffer.
     fn fits(&mut self, map: &TensorMap, layout: Layout, offset: u64) {
-        if map.interleave != 0 {
-            return;
-        }
         let rows = map.sizes[1..].iter().zip(&map.strides);
         let far = rows.map(|(size, stride)| u128::from(*size - 1) * u128::from(*stride)).sum::<u128>();
-        let row = u128::from(map.sizes[0]) * u128::from(map.element().bytes());
+        let row = match map.interleave {
+            0 => u128::from(map.sizes[0]) * u128::from(map.element().bytes()),
+            slice => {
+                let last = u128::from(map.slices(map.sizes[0]) - 1);
+                last * u128::from(map.slice_stride()) + u128::from(slice)
+            }
+        };
         let needed = u128::from(offset) * u128::from(layout.ty.bytes()) + far + row;
         let bytes = layout.bytes();
         if needed > bytes as u128 {
@@ -135,6 +131,25 @@ impl Reader<'_> {
             self.wrong("dims", format!("the tensor needs {needed} bytes, but buffer `{buffer}` has {bytes}"));
         }
     }
+}
+
+/// The strides of a tensor whose elements, or slices of channels, lie one after another.
+fn packed(map: &TensorMap) -> Vec<u64> {
+    let interleaved = map.interleave != 0;
+    let (mut bytes, mut out) = (u64::from(map.element().bytes()), Vec::new());
+    let axes = map.sizes.len().saturating_sub(1);
+    for (axis, size) in map.sizes.iter().take(axes).enumerate() {
+        bytes = match interleaved && axis == 0 {
+            true => map.interleave.into(),
+            false => bytes.saturating_mul((*size).into()),
+        };
+        // An image has all slices.
+        if interleaved && axis + 1 == axes {
+            bytes = bytes.saturating_mul(map.slices(map.sizes[0]).into());
+        }
+        out.push(bytes);
+    }
+    out
 }
 
 /// The maps of a workload by name.

@@ -114,9 +114,10 @@ impl<P: Reconvergence> Resident<P> {
                 (0..size).step_by(each as usize).rev().filter(copied).map(piece).collect();
             if tracked {
                 let to = if facts.way == BulkWay::Load { near[l] } else { far[l] } as u32;
-                let object = objects[l] as u32;
+                let (object, bytes) = (objects[l] as u32, size);
                 let reduces = facts.memory.atomic.is_some();
-                self.observe_bulk(ranks, Followed { by, to, bytes: size, object, reduces, ticket: None });
+                let (parity, ticket) = (None, None);
+                self.observe_bulk(ranks, Followed { by, to, bytes, object, parity, reduces, ticket });
             }
             match facts.way {
                 BulkWay::Between => {
@@ -461,7 +462,7 @@ impl<P: Reconvergence> Resident<P> {
 }
 
 /// The rank of the other block of a pair, where that counts a part of a copy to the block of a rank.
-fn counted_by(parity: Option<u8>, rank: u32) -> Option<u32> {
+pub(super) fn counted_by(parity: Option<u8>, rank: u32) -> Option<u32> {
     parity.map(|parity| rank & !1 | u32::from(parity)).filter(|counting| *counting != rank)
 }
 

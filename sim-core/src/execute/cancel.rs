@@ -51,7 +51,8 @@ impl<P: Reconvergence> Resident<P> {
         for lane in Lanes(exec) {
             let (to, object) = (places[lane as usize] as u32, objects[lane as usize] as u32);
             let by = (w, lane, pc);
-            self.observe_bulk(ranks, Followed { by, to, bytes: PIECE, object, reduces: false, ticket: None });
+            let (bytes, reduces, parity, ticket) = (PIECE, false, None, None);
+            self.observe_bulk(ranks, Followed { by, to, bytes, object, parity, reduces, ticket });
             let pieces = vec![Piece { far: to.into(), near: to }];
             self.push_job(kernel, by, facts.way, ranks, (object, PIECE), pieces);
         }

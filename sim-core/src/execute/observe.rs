@@ -28,6 +28,11 @@ pub(super) fn kind_of(op: &Op, facts: &MemoryOp) -> Option<AccessKind> {
     })
 }
 
+/// True of fences between the generic and the asynchronous proxy that are not of global memory alone.
+fn fences_shared(text: &str) -> bool {
+    text.contains("fence.proxy.async") && !text.contains("fence.proxy.async.global")
+}
+
 impl<P: Reconvergence> Resident<P> {
     /// Logs what only sanitizers ask for.
     #[inline]
@@ -64,6 +69,19 @@ impl<P: Reconvergence> Resident<P> {
             }
             (OpClass::Barrier, Extra::Barrier { kind, .. }) if *kind != BarrierKind::WarpSync => {
                 self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
+            }
+            (OpClass::Membar, Extra::Membar(_, semantics)) => {
+                self.observe_event(|| Event::Synchronizes { origin, lanes: exec });
+                // Fences of proxies have no scope.
+                if *semantics == Semantics::Weak && fences_shared(&kernel.code.program.text(pc)) {
+                    self.observe_event(|| Event::ProxyFence { warp: origin.0 });
+                }
+            }
+            (_, Extra::Wgmma(wgmma)) => {
+                if let Ok(ranges) = self.product_reads(w, &kernel.code, op, wgmma) {
+                    let ranges = ranges.into_iter().map(|(at, bytes)| (at as u32, bytes)).collect();
+                    self.observe_event(|| Event::ProductRead { origin, ranges });
+                }
             }
             (OpClass::Barrier | OpClass::WarpSync | OpClass::Membar | OpClass::Mbarrier, _)
             | (_, Extra::CopyWait(_) | Extra::BulkWait(..)) => {

@@ -6,6 +6,7 @@ use sim_frontend::program::{MemoryOp, Op, Pc};
 use sim_memory::observation::Event;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
+use super::bulk::counted_by;
 use super::mbarrier::action;
 use super::observe::kind_of;
 use super::resident::Resident;
@@ -23,6 +24,8 @@ pub(super) struct Followed {
     pub bytes: u32,
     /// The mbarrier object that counts them.
     pub object: u32,
+    /// The last bit of the ranks whose blocks count, where some block's bytes are counted by the other one of its pair.
+    pub parity: Option<u8>,
     /// It combines with what is there.
     pub reduces: bool,
     /// That by which it was held, where it waited for its tensor map.
@@ -85,8 +88,8 @@ impl<P: Reconvergence> Resident<P> {
             let l = lane as usize;
             let (to, object) = (access.addresses[l], access.operands[l][0] as u32);
             let by = (w, lane, access.origin.pc);
-            let (bytes, ticket) = (access.bytes, None);
-            self.observe_bulk(1 << rank, Followed { by, to, bytes, object, reduces, ticket });
+            let (bytes, parity, ticket) = (access.bytes, None, None);
+            self.observe_bulk(1 << rank, Followed { by, to, bytes, object, parity, reduces, ticket });
         }
     }
 
@@ -113,12 +116,25 @@ impl<P: Reconvergence> Resident<P> {
         if !self.on_chip {
             return;
         }
-        let Followed { by: (w, lane, pc), to, bytes, object, reduces, ticket } = copy;
+        let Followed { by: (w, lane, pc), to, bytes, object, parity, reduces, ticket } = copy;
         let (own, _) = self.own_rank(w);
-        for rank in Lanes(ranks) {
-            let block = self.block_of_rank(w, rank).map(|(number, _)| number).filter(|_| rank != own);
+        let number = |rank| self.block_of_rank(w, rank).map(|(number, _)| number);
+        let targets: Vec<_> = Lanes(ranks)
+            .map(|rank| (number(rank).filter(|_| rank != own), counted_by(parity, rank).and_then(number)))
+            .collect();
+        for (block, counter) in targets {
             let origin = (w as u32, pc);
-            self.observe_event(|| Event::Bulk { origin, lane, to, bytes, object, block, reduces, ticket });
+            self.observe_event(|| Event::Bulk {
+                origin,
+                lane,
+                to,
+                bytes,
+                object,
+                block,
+                counter,
+                reduces,
+                ticket,
+            });
         }
         self.observe_dropped(ticket);
     }

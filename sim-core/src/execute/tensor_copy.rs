@@ -146,10 +146,6 @@ impl<P: Reconvergence> Resident<P> {
             .map_err(|reason| wrong(lane, format!("tensor map at {at:#x}: {reason}")))?;
         let four = facts.mode == TensorMode::Four;
         fits(&map, facts, taken).map_err(|reason| wrong(lane, reason))?;
-        if map.interleave != 0 {
-            let reason = "copies of interleaved tensors are not executed (DEVIATIONS.md)".to_string();
-            return Err(Violation::new("unsupported", 1 << lane, reason));
-        }
         let (place, bytes) = (taken.place, map.copied_bytes(four, &taken.offsets));
         if facts.way != BulkWay::Prefetch {
             let room = self.blocks[self.warps[w].block].as_ref().map_or(0, |b| b.shared.len() as u64);
@@ -185,10 +181,9 @@ impl<P: Reconvergence> Resident<P> {
         }
         let (to, bytes) = (place as u32, bytes as u32);
         match facts.way {
-            // Bytes that the other block of a pair counts are not followed.
-            BulkWay::Load if taken.parity.is_some() => self.observe_dropped(ticket),
             BulkWay::Load => {
-                let followed = Followed { by, to, bytes, object, reduces: false, ticket };
+                let (parity, reduces) = (taken.parity, false);
+                let followed = Followed { by, to, bytes, object, parity, reduces, ticket };
                 self.observe_bulk(taken.ranks, followed);
             }
             BulkWay::Store => {

@@ -326,15 +326,13 @@ impl<P: Reconvergence> Recorder<'_, P> {
                     let (addresses, objects) = (&addresses, &objects);
                     return record.0(Recorded::Bulk { who, bytes, addresses, objects });
                 }
-                self.to_ranks(record, op, who, bytes, (&addresses, &objects));
-            }
-            Extra::Tensor(facts) if facts.pair => {
-                record.0(Recorded::Other { who, what: "a copy that the other block of a pair may count" });
+                self.to_ranks(record, op, who, bytes, (&addresses, &objects), false);
             }
             Extra::Tensor(facts) => {
                 let (to, object) = (shared(op.src[1], facts.to, 1), shared(op.src[3], facts.object, 8));
                 let (Some(places), Some(objects)) = (to, object) else { return };
-                self.to_ranks(record, op, who, &self.box_bytes(op, who), (&places, &objects));
+                let bytes = self.box_bytes(op, who);
+                self.to_ranks(record, op, who, &bytes, (&places, &objects), facts.pair);
             }
             _ => record.0(Recorded::Other { who, what: "a copy of an unknown kind" }),
         }
@@ -400,7 +398,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
         }
     }
 
-    /// A bulk copy to the blocks of each lane's mask, or to where its address says.
+    /// A bulk copy to the blocks of each lane's mask, or to where its address says. Of a pair of blocks that one counts
+    /// whose rank has the last bit of the object's.
     fn to_ranks(
         &self,
         record: &Record,
@@ -408,6 +407,7 @@ impl<P: Reconvergence> Recorder<'_, P> {
         who: Who,
         bytes: &[u32; WARP_LANES],
         (addresses, objects): (&[u64; WARP_LANES], &[u64; WARP_LANES]),
+        pair: bool,
     ) {
         if !op.src[4].is_some() {
             return record.0(Recorded::Bulk { who, bytes, addresses, objects });
@@ -418,13 +418,15 @@ impl<P: Reconvergence> Recorder<'_, P> {
         for rank in 0..kernel.cluster_size() {
             let lanes = Lanes(who.lanes).filter(|lane| mask(*lane) >> rank & 1 == 1);
             let lanes = lanes.fold(0, |lanes, lane| lanes | 1 << lane);
-            let there = |at: &u64| u64::from(rank) << CLUSTER_SHIFT | at & ((1 << CLUSTER_SHIFT) - 1);
+            let rank = u64::from(rank);
+            let there = |rank: u64, at: &u64| rank << CLUSTER_SHIFT | at & ((1 << CLUSTER_SHIFT) - 1);
+            let counting = |at: &u64| if pair { rank & !1 | at >> CLUSTER_SHIFT & 1 } else { rank };
             if lanes != 0 {
                 record.0(Recorded::Bulk {
                     who: Who { lanes, ..who },
                     bytes,
-                    addresses: &addresses.each_ref().map(there),
-                    objects: &objects.each_ref().map(there),
+                    addresses: &addresses.each_ref().map(|at| there(rank, at)),
+                    objects: &objects.each_ref().map(|at| there(counting(at), at)),
                 });
             }
         }

@@ -29,14 +29,16 @@ impl Checker {
             Event::BulkDropped { ticket } => {
                 self.held.remove(&(sm, *ticket));
             }
-            Event::Bulk { origin, lane, to, bytes, object, block, reduces, ticket } => {
+            Event::Bulk { origin, lane, to, bytes, object, block, counter, reduces, ticket } => {
                 let Some((own, by)) = self.copier(sm, *origin, *lane) else { return };
-                let target = match block {
-                    None => Some(own),
-                    Some(number) => self.block_of_number(self.blocks[own as usize].grid, *number),
+                let grid = self.blocks[own as usize].grid;
+                let or = |number: &Option<u64>, other: u32| match number {
+                    None => Some(other),
+                    Some(number) => self.block_of_number(grid, *number),
                 };
-                let Some(target) = target else { return };
-                let agent = self.agent_of(target, *object);
+                let Some(target) = or(block, own) else { return };
+                let Some(counts) = or(counter, target) else { return };
+                let agent = self.agent_of(counts, *object);
                 let kind = match reduces {
                     true => AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::B64, returns: false },
                     false => AccessKind::Store,

@@ -168,6 +168,13 @@ impl Checker {
             | Event::BulkDropped { .. }
             | Event::Bulk { .. }
             | Event::BulkRead { .. } => self.bulk(sm, at, event),
+            Event::ProductRead { origin, ranges } => self.product_reads(sm, at, *origin, ranges),
+            Event::ProxyFence { warp } => {
+                if let Some(warp) = self.warps.get_mut(sm, *warp) {
+                    let cluster = self.blocks[warp.block as usize].cluster;
+                    self.clusters[cluster as usize].proxy_fences += 1;
+                }
+            }
             Event::BulkCommit { warp, lanes } => {
                 self.puts.room((sm, *warp)).get_or_insert_default().commit(*lanes);
             }
@@ -351,6 +358,7 @@ impl Checker {
             }
         }
         self.overwrites(transfer, block);
+        self.by_proxy(transfer, block);
     }
 
     /// Shared memory is performed at once: a strong access observes the last store.
@@ -500,6 +508,7 @@ impl Checker {
             }
         }
         block.objects.clear();
+        block.stored.clear();
         let number = warp.block;
         let shared = self.kernels.get(block.kernel).map_or(0, |kernel| kernel.shared_bytes);
         sanitizer.races.end_block(number);

@@ -16,6 +16,8 @@ pub struct Cluster {
     /// What arrivals at its barrier have released, in even and in odd phases. Nobody arrives in a phase before all have
     /// waited for the one before the last.
     pub released: [Clock; 2],
+    /// Fences between proxies that its threads have executed.
+    pub proxy_fences: u32,
 }
 
 /// What an SM has sent, and is not over.

@@ -39,6 +39,8 @@ pub enum Kind {
     MbarrierOverwritten,
     /// Asynchronous copies that their thread never waits for.
     CopiesNotAwaited,
+    /// An asynchronous operation reads what threads stored without a fence between the proxies.
+    ProxyNotFenced,
 }
 
 impl Kind {
@@ -62,6 +64,7 @@ impl Kind {
             Self::MbarrierReinitialized => "mbarrier.init of an object that exists already",
             Self::MbarrierOverwritten => "store to the bytes of an mbarrier object",
             Self::CopiesNotAwaited => "asynchronous copies that their thread never waits for",
+            Self::ProxyNotFenced => "an asynchronous read of what was stored without fence.proxy.async since",
         }
     }
 }

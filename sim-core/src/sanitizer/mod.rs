@@ -100,6 +100,17 @@ impl Sanitizer {
         }
     }
 
+    /// Two accesses that are wrong together.
+    pub fn found_pair(
+        &mut self,
+        kind: Kind,
+        sides: [(&Transfer, usize); 2],
+        address: u64,
+        kernels: &[Arc<Kernel>],
+    ) {
+        self.findings.add(kind, &sides, Some(address), 1, kernels);
+    }
+
     /// Something that is no pair of accesses, `count` times.
     pub fn found(
         &mut self,

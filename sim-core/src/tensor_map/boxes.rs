@@ -14,6 +14,18 @@ pub struct BoxPieces {
     pub beyond: Vec<u32>,
 }
 
+/// What a copy takes of the innermost dimension, in bytes.
+pub(super) struct Inner {
+    /// Where it begins in the tensor.
+    pub first: i64,
+    /// Where the tensor ends.
+    pub end: i64,
+    /// Of the elements that are copied.
+    pub row: u32,
+    /// Of a piece.
+    pub bytes: u32,
+}
+
 impl Im2col {
     /// Groups of pixels with a halo of their own behind them, and pixels of each, of a copy along W.
     fn groups(&self) -> (u32, u32) {
@@ -26,12 +38,12 @@ impl Im2col {
 
 impl TensorMap {
     /// Of so many elements along a dimension one is copied: the innermost has no such stride, but in slices of channels.
-    fn step(&self, axis: usize) -> u32 {
+    pub(super) fn step(&self, axis: usize) -> u32 {
         if axis == 0 && self.interleave == 0 { 1 } else { self.element_strides[axis] }
     }
 
     /// Elements that are copied along each dimension: of those of the box every so manieth.
-    fn counts(&self) -> Vec<u32> {
+    pub(super) fn counts(&self) -> Vec<u32> {
         self.box_sizes.iter().enumerate().map(|(axis, size)| size.div_ceil(self.step(axis))).collect()
     }
 
@@ -40,6 +52,14 @@ impl TensorMap {
         match &self.im2col {
             Some(columns) => columns.channels,
             None => self.box_sizes[0].div_ceil(self.step(0).max(1)),
+        }
+    }
+
+    /// Bytes in shared memory of the innermost dimension: whole slices of an interleaved tensor.
+    fn row_bytes(&self) -> u64 {
+        match self.interleave {
+            0 => u64::from(self.inner()) * u64::from(self.element().bytes()),
+            slice => u64::from(self.slices(self.inner())) * u64::from(slice),
         }
     }
 
@@ -65,17 +85,17 @@ impl TensorMap {
 
     /// Bytes of a box in shared memory, or of a column of pixels.
     pub fn box_bytes(&self) -> u64 {
-        let element = u64::from(self.element().bytes());
+        let row = self.row_bytes();
         if let Some(columns) = &self.im2col {
             let (groups, pixels) = columns.groups();
-            return u64::from(columns.channels) * u64::from(groups) * u64::from(pixels) * element;
+            return row * u64::from(groups) * u64::from(pixels);
         }
-        self.counts().iter().fold(element, |bytes, count| bytes.saturating_mul(u64::from(*count)))
+        self.counts()[1..].iter().fold(row, |bytes, count| bytes.saturating_mul(u64::from(*count)))
     }
 
     /// Where a byte of the box lies that without swizzle would be at this address of shared memory: within
     /// eight, four or two rows of 128 bytes the chunks of 16 bytes change places.
-    fn swizzled(&self, at: u32) -> u32 {
+    pub(super) fn swizzled(&self, at: u32) -> u32 {
         match self.swizzle {
             32 => at ^ (at >> 3 & 0x10),
             64 => at ^ (at >> 3 & 0x30),
@@ -104,26 +124,15 @@ impl TensorMap {
         to: u32,
         single: bool,
     ) -> BoxPieces {
-        let element = self.element().bytes();
-        let row = self.inner() * element;
-        let first = i64::from(coordinates.first().copied().unwrap_or(0)) * i64::from(element);
-        let end = i64::from(self.sizes[0]) * i64::from(element);
-        // The largest pieces that no edge divides and that are aligned on both sides.
-        let whole = !single && self.step(0) == 1;
-        // Halves of 16 bytes that change places are copied one by one.
-        let most = if self.atom == Atom::B32Flip8 { PIECE / 2 } else { PIECE };
-        let mut bytes = if whole { most } else { element };
-        while whole && bytes > element && (first | end | i64::from(row)) & i64::from(bytes - 1) != 0 {
-            bytes /= 2;
+        if self.interleave != 0 {
+            return self.pieces_of_slices(coordinates, offsets, to, single);
         }
+        let Inner { first, end, row, bytes } = self.along_inner(coordinates, single);
         let mut out = BoxPieces { bytes, ..BoxPieces::default() };
         let mut number = 0;
         self.rows(four, coordinates, offsets, |base, inside| {
             for within in (0..row).step_by(bytes as usize) {
-                let along = match whole {
-                    true => first + i64::from(within),
-                    false => first + i64::from(within * self.step(0)),
-                };
+                let along = first + i64::from(within);
                 let near = self.swizzled(to + number * row + within);
                 if inside && (0..end).contains(&along) {
                     out.inside.push(Piece { far: base.wrapping_add(along) as u64, near });
@@ -136,9 +145,32 @@ impl TensorMap {
         out
     }
 
+    /// What a copy takes of the innermost dimension, in pieces that have the size of an element if `single`.
+    pub(super) fn along_inner(&self, coordinates: &[i32], single: bool) -> Inner {
+        let element = self.element().bytes();
+        let row = self.inner() * element;
+        let first = i64::from(coordinates.first().copied().unwrap_or(0)) * i64::from(element);
+        let end = i64::from(self.sizes[0]) * i64::from(element);
+        // The largest pieces that no edge divides and that are aligned on both sides.
+        let whole = !single && self.step(0) == 1;
+        // Halves of 16 bytes that change places are copied one by one.
+        let most = if self.atom == Atom::B32Flip8 { PIECE / 2 } else { PIECE };
+        let mut bytes = if whole { most } else { element };
+        while whole && bytes > element && (first | end | i64::from(row)) & i64::from(bytes - 1) != 0 {
+            bytes /= 2;
+        }
+        Inner { first, end, row, bytes }
+    }
+
     /// The rows of elements that are copied, as they follow one another in shared memory: the address of the row's first
     /// element in the tensor, and whether the row is inside.
-    fn rows(&self, four: bool, coordinates: &[i32], offsets: &[u16], mut each: impl FnMut(i64, bool)) {
+    pub(super) fn rows(
+        &self,
+        four: bool,
+        coordinates: &[i32],
+        offsets: &[u16],
+        mut each: impl FnMut(i64, bool),
+    ) {
         let start = |axis: usize| i64::from(coordinates.get(axis).copied().unwrap_or(0));
         let mut at: Vec<i64> = (0..self.sizes.len()).map(start).collect();
         let row = |at: &[i64], offset: &dyn Fn(usize) -> i64| {

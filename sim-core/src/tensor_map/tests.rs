@@ -323,6 +323,36 @@ fn maps_of_columns_that_cuda_refuses_are_wrong() {
     all_refused(&deep, &[(|m| columns(m).upper[1] = 16, Part::Im2col, "-16 to 15, not 16")]);
 }
 
+/// An interleaved tensor's box is whole slices, whose bytes nothing else bounds.
+#[test]
+fn interleaved_maps_have_limits_of_their_own() {
+    let slices = TensorMap {
+        interleave: 32,
+        swizzle: 32,
+        ..TensorMap::tiled("f16", 256, &[40, 8, 2], &[32, 768], &[6, 4, 1])
+    };
+    let wrong: [Change; 5] = [
+        (|m| (m.sizes, m.strides) = (vec![64, 8], vec![128]), Part::Dims, "an interleaved tensor has 3 to 5"),
+        (|m| m.address = 16, Part::Address, "no multiple of 32"),
+        (|m| m.strides[1] = 784, Part::Strides, "no multiple of 32"),
+        (|m| m.swizzle = 0, Part::Swizzle, "needs a swizzle of 32 bytes, not 0"),
+        (|m| m.interleave = 64, Part::Interleave, "no interleave of 64"),
+    ];
+    all_refused(&slices, &wrong);
+    // 6 channels are one slice, 17 are two; every third of 36 is 12, one slice.
+    assert_eq!((slices.box_bytes(), slices.slices(17), slices.slice_stride()), (128, 2, 256));
+    let sparse = TensorMap { box_sizes: vec![36, 4, 1], element_strides: vec![3, 1, 1], ..slices.clone() };
+    assert_eq!(sparse.box_bytes(), 128);
+    let sixteen = TensorMap { interleave: 16, swizzle: 128, atom: Atom::B32, address: 16, ..slices.clone() };
+    assert_eq!((sixteen.check(), sixteen.slices(17), sixteen.box_bytes()), (vec![], 3, 64));
+    let along = Im2col { lower: vec![-1], upper: vec![-1], channels: 17, pixels: 5, along_w: None };
+    let columns = TensorMap { im2col: Some(along), box_sizes: vec![], ..slices };
+    assert_eq!((columns.check(), columns.box_bytes()), (vec![], 320));
+    let mut wide = columns;
+    wide.im2col.as_mut().expect("im2col").along_w = Some(AlongW::Column);
+    assert!(wide.check().iter().any(|wrong| wrong.part == Part::Interleave), "{:?}", wide.check());
+}
+
 /// Types as `tensormap.replace` numbers them (PTX ISA, table of its values).
 #[test]
 fn types_of_the_instruction_become_those_of_maps() {

@@ -21,6 +21,22 @@ use sim_frontend::isa_cost::IsaCosts;
 
 const WORDS: u64 = 4096;
 
+/// A tensor map at %x1 of 32 words at %x2, of the block, by the thread that uses it.
+const MAP: &str = "mad.wide.u32 %x1, %b, 256, %out;\nadd.u64 %x2, %x1, 8192;\nadd.u64 %x1, %x1, 4096;\n\
+    st.global.b64 [%x1+0], 0;\nst.global.b64 [%x1+8], 0;\nst.global.b64 [%x1+16], 0;\n\
+    st.global.b64 [%x1+24], 0;\nst.global.b64 [%x1+32], 0;\nst.global.b64 [%x1+40], 0;\n\
+    st.global.b64 [%x1+48], 0;\nst.global.b64 [%x1+56], 0;\nst.global.b64 [%x1+64], 0;\n\
+    st.global.b64 [%x1+72], 0;\nst.global.b64 [%x1+80], 0;\nst.global.b64 [%x1+88], 0;\n\
+    st.global.b64 [%x1+96], 0;\nst.global.b64 [%x1+104], 0;\nst.global.b64 [%x1+112], 0;\n\
+    st.global.b64 [%x1+120], 0;\n\
+    tensormap.replace.tile.rank.global.b1024.b32 [%x1], 0;\n\
+    tensormap.replace.tile.global_address.global.b1024.b64 [%x1], %x2;\n\
+    tensormap.replace.tile.global_dim.global.b1024.b32 [%x1], 0, 32;\n\
+    tensormap.replace.tile.box_dim.global.b1024.b32 [%x1], 0, 32;\n\
+    tensormap.replace.tile.element_stride.global.b1024.b32 [%x1], 0, 1;\n\
+    tensormap.replace.tile.elemtype.global.b1024.b32 [%x1], 2;\n\
+    fence.proxy.tensormap::generic.release.gpu;\nfence.proxy.tensormap::generic.acquire.gpu [%x1], 128;";
+
 /// A program of a pair.
 #[derive(Clone, Debug, Default)]
 struct Program {
@@ -32,8 +48,12 @@ struct Program {
     block: u32,
     /// Blocks of a cluster, where it is launched with clusters.
     cluster: u32,
-    /// Compute capability.
+    /// Compute capability 2.0.
     old: bool,
+    /// 10.0.
+    newer: bool,
+    /// 9.0, with its products of warpgroups.
+    hopper: bool,
     streams: Vec<u32>,
     heap: bool,
 }
@@ -45,14 +65,14 @@ impl Program {
             "grid" => self.grid = value.parse().expect("a number"),
             "cluster" => self.cluster = value.parse().expect("a number"),
             "block" => self.block = value.parse().expect("a number"),
-            "cc" => self.old = value == "2.0",
+            "cc" => (self.old, self.newer, self.hopper) = (value == "2.0", value == "10.0", value == "9.0"),
             "streams" => self.streams = value.split(',').map(|s| s.parse().expect("a number")).collect(),
             "heap" => self.heap = value == "yes",
             _ => panic!("{}: `{word}`", self.name),
         }
     }
 
-    /// The body with `$spin`, `$meet`, `$warp`, `$thread`, `$block`, `$malloc` and `$free` written out.
+    /// The body with `$spin`, `$meet`, `$warp`, `$thread`, `$block`, `$map`, `$malloc` and `$free` written out.
     fn text(&self) -> String {
         let mut out = String::new();
         let (mut ends, mut labels) = (Vec::new(), 0);
@@ -73,6 +93,7 @@ impl Program {
                     writeln!(out, "setp.ne.u32 %p3, %{of}, {number};\n@%p3 bra E{labels};")
                 }
                 "$meet" => writeln!(out, "barrier.cluster.arrive;\nbarrier.cluster.wait;"),
+                "$map" => writeln!(out, "{MAP}"),
                 "$end" => writeln!(out, "E{}:", ends.pop().expect("something to end")),
                 "$malloc" => {
                     let (to, bytes) = (words.next().expect("a register"), words.next().expect("bytes"));
@@ -90,6 +111,8 @@ impl Program {
             };
         }
         let head = match (self.old, self.cluster > 0) {
+            _ if self.hopper => ".version 8.6\n.target sm_90a",
+            _ if self.newer => ".version 8.6\n.target sm_100a",
             (true, _) => ".version 3.0\n.target sm_20",
             (false, true) => ".version 8.6\n.target sm_90a",
             (false, false) => ".version 8.0\n.target sm_90",
@@ -125,19 +148,30 @@ impl Program {
 
     fn run(&self, functional: bool, threads: usize, kinds: Kinds) -> (Result<(), SimError>, SanitizerReport) {
         let (chip, costs) = match self.old {
+            _ if self.hopper => {
+                let costs = include_str!("../../../configs/isa/9.0.yaml");
+                (("gh200.yaml", include_str!("../../../configs/chips/gh200.yaml")), costs)
+            }
             true => {
                 let costs = include_str!("../../../configs/isa/2.0.yaml");
                 (("gtx480.yaml", include_str!("../../../configs/chips/gtx480.yaml")), costs)
             }
             false => {
-                let costs = include_str!("../../../configs/isa/7.0.yaml");
+                let costs = match self.newer {
+                    true => include_str!("../../../configs/isa/10.0.yaml"),
+                    false => include_str!("../../../configs/isa/7.0.yaml"),
+                };
                 (("v100.yaml", include_str!("../../../configs/chips/v100.yaml")), costs)
             }
         };
         let mut chip = ChipSpec::load(&Source::new(chip.0, chip.1)).expect("the shipped chip is right");
         chip.limits.num_processors = 2;
-        if !self.old {
-            chip.compute_capability = "9.0".into();
+        if self.hopper {
+            if let Some(cluster) = &mut chip.cluster {
+                (cluster.gpcs, cluster.sms_per_tpc) = (1, 1);
+            }
+        } else if !self.old {
+            chip.compute_capability = if self.newer { "10.0" } else { "9.0" }.into();
             chip.cluster = Some(ClusterSpec {
                 gpcs: 1,
                 sms_per_tpc: 1,
@@ -222,6 +256,7 @@ fn all() -> Vec<[Program; 2]> {
         ("global_races", include_str!("global_races.txt")),
         ("asynchronous", include_str!("asynchronous.txt")),
         ("clusters", include_str!("clusters.txt")),
+        ("blackwell", include_str!("blackwell.txt")),
         ("misuse", include_str!("misuse.txt")),
         ("unwritten", include_str!("unwritten.txt")),
     ]
@@ -355,6 +390,10 @@ fn san_sync_names_the_thread_that_arrived_and_the_object() {
     assert_eq!(&*left.accesses[0].place.instruction, "bar.arrive 2, 64");
     let stored = of("store_to_an_object", Kind::MbarrierOverwritten);
     assert_eq!((stored.space, stored.address), (Some("shared"), Some(0)));
+    let product = of("product_of_what_threads_stored", Kind::ProxyNotFenced);
+    assert_eq!((product.space, product.address), (Some("shared"), Some(0)));
+    assert!(product.accesses[0].place.instruction.starts_with("wgmma.mma_async"), "{:?}", product.accesses);
+    assert_eq!(&*product.accesses[1].place.instruction, "st.shared.u32 [%own], %t");
     let twice = of("object_made_twice", Kind::MbarrierReinitialized);
     assert_eq!(&*twice.accesses[0].place.instruction, "mbarrier.init.shared.b64 [%a], 2");
 }

@@ -71,7 +71,8 @@ pub(super) struct TensorMapKeys {
     /// Sizes of the tensor in elements, the innermost first.
     #[schemars(with = "Vec<Expr>")]
     dims: Option<Spanned<Vec<Expr>>>,
-    /// Strides in bytes of the dimensions but the innermost; if not given, elements lie one after another.
+    /// Strides in bytes of the dimensions but the innermost; if not given, elements lie one after another, or slices of
+    /// channels.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Expr>>")]
     strides: Option<Spanned<Vec<Expr>>>,
@@ -87,7 +88,8 @@ pub(super) struct TensorMapKeys {
     #[serde(default)]
     #[schemars(with = "Option<Vec<Expr>>")]
     element_strides: Option<Spanned<Vec<Expr>>>,
-    /// Bytes of slices of channels that lie together: 0 (not interleaved), 16 or 32.
+    /// Bytes of slices of channels that lie together: 0 (not interleaved), 16 or 32. `dims` and `box` have all channels, in
+    /// elements; slices of an image lie one after another.
     #[serde(default)]
     #[schemars(with = "u32")]
     interleave: Option<Spanned<u32>>,
