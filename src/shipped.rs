@@ -115,7 +115,10 @@ mod tests {
             .collect();
         assert!(names.len() > 60, "{}", names.len());
         assert!(names.contains("vecadd") && names.contains("nested_loops"), "{names:?}");
-        assert_eq!(or_shipped(Path::new("generations.yaml"), "configs/sweeps"), path("configs/sweeps/generations.yaml"));
+        assert_eq!(
+            or_shipped(Path::new("generations.yaml"), "configs/sweeps"),
+            path("configs/sweeps/generations.yaml")
+        );
         for own in ["Cargo.toml", "none.yaml", "none/generations.yaml"] {
             assert_eq!(or_shipped(Path::new(own), "configs/sweeps"), Path::new(own));
         }

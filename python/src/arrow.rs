@@ -34,5 +34,5 @@ pub fn arrow_stream<'py>(
     let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(wrong)?;
     let schema = batch.schema();
     let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
-    PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }

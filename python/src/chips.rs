@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 use sim_core::reconvergence::registry::POLICIES;
 use sim_core::sm::scheduler::SCHEDULERS;
+use sim_frontend::diagnostic::Diagnostic;
 use warpsim::configs;
 use warpsim::find::{find_workload, workload_folders};
 use warpsim::metrics::METRICS;
@@ -32,11 +33,11 @@ pub fn chips() -> Vec<&'static str> {
 /// The workloads: names and descriptions.
 #[pyfunction]
 pub fn workloads(py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-    let found = py.detach(|| {
+    let found: Result<Vec<_>, Vec<Diagnostic>> = py.detach(|| {
         let specs = workload_folders().into_iter().map(|folder| find_workload(&folder.display().to_string()));
         specs.map(|found| found.map(|found| (found.spec.name, found.spec.description))).collect()
     });
-    found.map_err(|errors: Vec<_>| Wrong::from(errors).raised(py))
+    found.map_err(|errors| Wrong::from(errors).raised(py))
 }
 
 /// The policies: names, what they do, what is known of their fairness.

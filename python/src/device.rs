@@ -32,7 +32,8 @@ struct Inner {
 
 impl Inner {
     fn module(&self, number: usize) -> Result<Module, SimError> {
-        let none = || SimError::Input(vec![Diagnostic::error("module", format!("there is no module {number}"))]);
+        let none =
+            || SimError::Input(vec![Diagnostic::error("module", format!("there is no module {number}"))]);
         self.modules.get(number).copied().ok_or_else(none)
     }
 }
@@ -94,7 +95,12 @@ impl Device {
 
     /// What a kernel needs: registers of a thread, bytes of shared memory of a block, bytes of local memory of a thread,
     /// threads of a block at most.
-    fn attributes(&self, py: Python<'_>, module: usize, entry: &str) -> PyResult<BTreeMap<&'static str, u32>> {
+    fn attributes(
+        &self,
+        py: Python<'_>,
+        module: usize,
+        entry: &str,
+    ) -> PyResult<BTreeMap<&'static str, u32>> {
         self.with(py, |inner| {
             let module = inner.module(module)?;
             let found = inner.device.attributes(module, entry)?;

@@ -63,7 +63,9 @@ impl Wrong {
             Self::Stopped(SimError::Interrupted) => return PyKeyboardInterrupt::new_err("interrupted"),
             Self::Stopped(error) => ("of_stop", stopped(&error)),
         };
-        let made = py.import("warpsim.errors").and_then(|errors| errors.getattr(function)?.call1((facts.to_string(),)));
+        let made = py
+            .import("warpsim.errors")
+            .and_then(|errors| errors.getattr(function)?.call1((facts.to_string(),)));
         match made {
             Ok(error) => PyErr::from_value(error),
             Err(error) => error,

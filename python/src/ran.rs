@@ -78,7 +78,9 @@ pub fn page(py: Python<'_>, title: &str, runs: Vec<(String, String)>) -> PyResul
 pub fn compare(py: Python<'_>, was: &str, is: &str) -> PyResult<Vec<Moved>> {
     let moved = py.detach(|| Ok(comparison::of_reports(&parsed(was)?, &parsed(is)?)));
     let moved = moved.map_err(|words: String| Wrong::from(words).raised(py))?;
-    let row = |moved: &comparison::Moved| (moved.metric.clone(), moved.unit(), moved.was, moved.is, moved.percent());
+    let row = |moved: &comparison::Moved| {
+        (moved.metric.clone(), moved.unit(), moved.was, moved.is, moved.percent())
+    };
     Ok(moved.iter().map(row).collect())
 }
 

@@ -48,7 +48,13 @@ class NumbaKernel:
         signature = types.void(*(self._type(value) for value in args))
         if signature not in self._made:
             options = {"cc": self._device.chip.compute_capability, **self._options}
-            ptx, _ = cuda.compile_ptx(self._function, signature, device=False, **options)
+            try:
+                ptx, _ = cuda.compile_ptx(self._function, signature, device=False, **options)
+            except RuntimeError as error:
+                if "compute capability" not in str(error):
+                    raise
+                way = "CUDA 13 begins with 7.5, numba-cuda[cu12] has older ones"
+                raise Error(f"Numba does not compile for {self._device.chip.name}: {error}; {way}") from error
             module = self._device.module(ptx, f"{self._function.__name__}.ptx")
             self._made[signature] = module[module.kernels[0]]
         return self._made[signature]

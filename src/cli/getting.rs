@@ -78,7 +78,9 @@ pub fn copy(to: &Path) -> u8 {
             return wrong(&files::unwritable(&path, &"it exists; name a new or empty folder"));
         }
         let folder = path.parent().unwrap_or(to);
-        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| files::write_one_of_many(&path, bytes)) {
+        if let Err(error) =
+            std::fs::create_dir_all(folder).and_then(|()| files::write_one_of_many(&path, bytes))
+        {
             return wrong(&files::unwritable(&path, &error));
         }
         copied += 1;

@@ -1,7 +1,7 @@
 //! `warpsim sweep submit` and `sweep cancel`: jobs of Slurm that work on a results folder.
 
-use std::io;
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
