@@ -42,11 +42,12 @@ fn shipped(root: &Path, out: &Path) {
     for (folder, extensions) in SHIPPED {
         collect(&root.join(folder), extensions, &mut files);
     }
-    files.sort();
+    // By their names, which are searched: paths have another order.
+    let name = |file: &PathBuf| file.strip_prefix(root).unwrap_or(file).display().to_string();
+    files.sort_by_key(name);
     let mut text = "&[\n".to_string();
-    for file in files {
-        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-        let _ = writeln!(text, "({name:?}, include_bytes!({:?})),", file.display().to_string());
+    for file in &files {
+        let _ = writeln!(text, "({:?}, include_bytes!({:?})),", name(file), file.display().to_string());
     }
     text.push_str("]\n");
     let path = out.join("shipped.rs");

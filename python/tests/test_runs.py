@@ -52,7 +52,7 @@ def test_a_result_that_differs_is_an_exception(tmp_path):
         "schema: 1\nname: wrong\ndescription: Stores 7.\nschedule: independent\n"
         "variants:\n- {name: only, file: k.ptx, compiler: hand, target: sm_70}\n"
         "buffers:\n  out: {type: u32, length: 1, init: zeros}\n"
-        "launches:\n- {entry: k, grid: [1], block: [1], args: [out]}\nexpect:\n- {buffer: out, values: [8]}\n"
+        "launches:\n- {entry: k, grid: [1], block: [1], args: [out]}\nexpect:\n- {buffer: out, values: [8], tolerance: exact}\n"
     )
     with pytest.raises(warpsim.Differs) as caught:
         warpsim.run(tmp_path, chip="v100")

@@ -104,7 +104,9 @@ class Packed:
             self._device._native.free(copied.address)
 
 
-def pack(device: Device, name: str, parameters: list[Parameter], args: tuple[Any, ...]) -> Packed:
+def pack(
+    device: Device, name: str, parameters: list[Parameter], args: tuple[Any, ...], address_bytes: int
+) -> Packed:
     """The arguments of a call as the parameters want them."""
     if len(args) != len(parameters):
         words = ", ".join(f"{kind or f'{size} bytes'} {own}" for own, _, size, _, kind in parameters)
@@ -115,7 +117,7 @@ def pack(device: Device, name: str, parameters: list[Parameter], args: tuple[Any
     try:
         for place, (value, parameter) in enumerate(zip(args, parameters)):
             _, offset, size, _, _ = parameter
-            block[offset : offset + size] = _bytes(packed, place, value, parameter)
+            block[offset : offset + size] = _bytes(packed, place, value, parameter, address_bytes)
     except BaseException:
         packed.free()
         raise
@@ -123,15 +125,15 @@ def pack(device: Device, name: str, parameters: list[Parameter], args: tuple[Any
     return packed
 
 
-def _bytes(packed: Packed, place: int, value: Any, parameter: Parameter) -> bytes:
+def _bytes(packed: Packed, place: int, value: Any, parameter: Parameter, address_bytes: int) -> bytes:
     """The bytes of one argument."""
     from .device import DeviceArray
 
     name, _, size, _, kind = parameter
     of = packed._of(place)
     declared = f"parameter `{name}` is .{kind}" if kind else f"parameter `{name}` has {size} bytes"
-    if isinstance(value, (np.ndarray, DeviceArray)) and not (isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.ndim == 0):
-        if kind is None or kind.startswith(("f", "bf")) or size not in (4, 8):
+    if isinstance(value, DeviceArray) or isinstance(value, np.ndarray) and value.ndim > 0:
+        if kind is None or kind.startswith(("f", "bf")) or size != address_bytes:
             raise Error(f"{of} is an array, but {declared}: pass a number")
         if isinstance(value, DeviceArray):
             if value._device is not packed._device:
@@ -145,7 +147,7 @@ def _bytes(packed: Packed, place: int, value: Any, parameter: Parameter) -> byte
         return address.to_bytes(size, "little")
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
-    elif isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+    elif isinstance(value, (np.generic, np.ndarray)):
         _suits(of, declared, value.dtype, kind)
         data = value.tobytes()
     elif isinstance(value, (bool, int)):

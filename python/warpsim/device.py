@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ Size = int | Sequence[int]
 
 
 def _size(what: str, size: Size) -> tuple[int, int, int]:
-    axes = [size] if isinstance(size, (int, np.integer)) else list(size)
+    axes = list(size) if isinstance(size, (tuple, list)) else [size]
     if not 1 <= len(axes) <= 3 or not all(isinstance(n, (int, np.integer)) and 0 < n < 1 << 32 for n in axes):
         raise Error(f"{what} takes one to three numbers from 1 on (x, y, z), not {size!r}")
     x, y, z = [*map(int, axes), 1, 1][:3]
@@ -185,7 +186,7 @@ class Kernel:
         sizes = _size("grid", grid), _size("block", block), None if cluster is None else _size("cluster", cluster)
         if stream is not None and stream._device is not device:
             raise Error("the stream is one of another device")
-        packed = pack(device, self.name, parameters, args)
+        packed = pack(device, self.name, parameters, args, self._module._address_bytes)
         with device._lock:
             device._native.launch(
                 self._module._number,
@@ -214,20 +215,22 @@ class Kernel:
 class Module:
     """A module: kernels by their names. `Device.module` loads one."""
 
-    def __init__(self, device: Device, number: int, names: list[str]) -> None:
+    def __init__(self, device: Device, number: int, names: list[str], address_bytes: int) -> None:
         self._device = device
         self._number = number
+        self._address_bytes = address_bytes
         #: Names of the kernels.
         self.kernels: list[str] = names
 
     def __getitem__(self, name: str) -> Kernel:
-        """A kernel by its name."""
+        """A kernel by its name. What is wrong with its instructions, or what the chip lacks for it, is told here."""
         if name not in self.kernels:
             raise KeyError(f"the module has no kernel `{name}`; it has: {', '.join(self.kernels)}")
+        self._device._native.attributes(self._number, name)
         return Kernel(self, name)
 
     def __iter__(self) -> Iterator[Kernel]:
-        return (Kernel(self, name) for name in self.kernels)
+        return (self[name] for name in self.kernels)
 
     def variable(self, name: str) -> tuple[int, int]:
         """Address and bytes of a variable of the module."""
@@ -305,13 +308,18 @@ class Device:
         return self._native.free_bytes()
 
     def module(self, ptx: str | os.PathLike[str], name: str = "module.ptx") -> Module:
-        """Loads PTX: a text, or a `pathlib.Path`. `name`: what diagnostics of a text call it."""
+        """Loads PTX: a text, or a `pathlib.Path`. `name`: what diagnostics of a text call it.
+
+        A module may have kernels that the chip cannot run: what is wrong with one is told when it is taken from the module.
+        """
         if isinstance(ptx, os.PathLike):
             name, ptx = os.fspath(ptx), Path(ptx).read_text(encoding="utf-8")
         elif "\n" not in ptx and ptx.endswith(".ptx"):
             raise Error(f"this is the name of a file, not PTX: write pathlib.Path({ptx!r})")
         number, names = self._native.load(name, ptx)
-        return Module(self, number, names)
+        # Without the directive addresses have 32 bits.
+        wide = re.search(r"^\s*\.address_size\s+64", ptx, re.MULTILINE)
+        return Module(self, number, names, 8 if wide else 4)
 
     def array(self, array: Any) -> DeviceArray:
         """A copy of an array that stays on the device."""
