@@ -31,7 +31,7 @@ def test_workloads_run_from_anywhere(tmp_path, monkeypatch):
 def test_functional_and_other_options():
     r = warpsim.run("vecadd", chip="v100", functional=True)
     assert r.result == "pass" and r.cycles == 0
-    assert warpsim.run("vecadd", chip="v100", policy="mimd").policy.startswith("mimd")
+    assert warpsim.run("vecadd", chip="v100", policy="mimd", set={"n": 256}).policy.startswith("mimd")
     with pytest.raises(warpsim.LimitReached) as caught:
         warpsim.run("vecadd", chip="v100", max_cycles=5100)
     assert caught.value.result.result == "stopped"
@@ -104,7 +104,7 @@ def test_shipped_sweeps_are_found_by_name(tmp_path, monkeypatch):
 
 
 def test_policies_are_studied():
-    table = warpsim.study_policies(["vecadd"], ["pdom_stack", "mimd"], chip="v100", jobs=1)
+    table = warpsim.study_policies(["vecadd"], ["pdom_stack", "mimd"], chip="v100", set={"n": 256}, jobs=1)
     assert table["policy"] == ["pdom_stack", "mimd"] and table["result"] == ["pass", "pass"]
     assert table["speedup"][0] == 1 and all(cycles > 0 for cycles in table["cycles"])
     with pytest.raises(warpsim.Error):

@@ -104,9 +104,7 @@ class Packed:
             self._device._native.free(copied.address)
 
 
-def pack(
-    device: Device, name: str, parameters: list[Parameter], args: tuple[Any, ...], address_bytes: int
-) -> Packed:
+def pack(device: Device, name: str, parameters: list[Parameter], args: tuple[Any, ...], address_bytes: int) -> Packed:
     """The arguments of a call as the parameters want them."""
     if len(args) != len(parameters):
         words = ", ".join(f"{kind or f'{size} bytes'} {own}" for own, _, size, _, kind in parameters)

@@ -32,7 +32,7 @@ def _size(what: str, size: Size) -> tuple[int, int, int]:
     axes = list(size) if isinstance(size, (tuple, list)) else [size]
     if not 1 <= len(axes) <= 3 or not all(isinstance(n, (int, np.integer)) and 0 < n < 1 << 32 for n in axes):
         raise Error(f"{what} takes one to three numbers from 1 on (x, y, z), not {size!r}")
-    x, y, z = [*map(int, axes), 1, 1][:3]
+    x, y, z = [*(int(n) for n in axes), 1, 1][:3]
     return x, y, z
 
 
