@@ -40,6 +40,7 @@ def test_a_call_copies_in_and_back(gpu):
     # Each of the 3 * 32 lines is touched by one warp.
     assert kernel.l1.accesses > 0 and 0 <= kernel.l1.hit_rate <= 1
     assert r.memory.l2.accesses == 64 and r.memory.transactions == 96 and r.memory.bytes_useful == 12_000
+    assert r.memory.l2.hit_rate == 1 and r.memory.l1.hit_rate == 1 - r.memory.l1.misses / r.memory.l1.accesses
     assert r.metrics["cycles"] == r.cycles
     assert (r.result, r.chip) == ("unchecked", "v100")
     assert r.seconds > 0
@@ -103,6 +104,15 @@ def test_streams_run_together(gpu):
     assert launches[1].kernel.cycles == launches[1].cycles == together.kernels[1].cycles
     with pytest.raises(warpsim.Error, match="2 kernels"):
         together.kernels[0].l1
+    # Each has its own figures.
+    launches = [spin(1, 32, array, n, stream=stream) for array, n, stream in zip(at, (500, 50), (one, two))]
+    assert launches[0].cycles > 2 * launches[1].cycles
+    # What only a call has is there until it has run.
+    before = gpu.free_bytes
+    spin(1, 32, gpu.array(at[0]), 5, stream=one)
+    assert gpu.free_bytes < before
+    gpu.synchronize()
+    assert gpu.free_bytes == before
     # One stream is in order, and the result runs what is queued.
     later = [spin(1, 32, array, 500, stream=one) for array in at]
     assert later[1].result.cycles > 1.7 * alone.cycles
@@ -155,6 +165,7 @@ def test_wrong_arguments_are_told(gpu, place, value, words):
 def test_the_number_of_arguments_and_sizes_are_checked(gpu):
     k = gpu.module(VECADD)["vecadd"]
     a, b, c = arrays()
+    before = gpu.free_bytes
     with pytest.raises(warpsim.Error, match=r"vecadd takes 4 arguments \(u64 a, u64 b, u64 c, u32 n\), not 2"):
         k(8, 128, a, b)
     for grid in [0, -1, (1, 2, 3, 4), (), 1.5, (1, "x"), 1 << 32]:
@@ -165,8 +176,8 @@ def test_the_number_of_arguments_and_sizes_are_checked(gpu):
     assert caught.value.code
     with pytest.raises(KeyError, match="it has: vecadd"):
         gpu.module(VECADD)["vecad"]
-    # What was refused is not queued.
-    assert gpu.synchronize() is None
+    # What was refused is not queued, and leaves nothing.
+    assert gpu.synchronize() is None and gpu.free_bytes == before
 
 
 def test_arrays_that_are_the_same_or_overlap(gpu):

@@ -27,7 +27,7 @@ class Copied:
         self.place = place
         # A view of the bytes as they lie in memory, whichever order they have.
         self.bytes = array.reshape(-1, order="A").view(np.uint8)
-        self.address = device._native.malloc(max(array.nbytes, 1))
+        self.address = device._malloc(array.nbytes)
         if array.nbytes:
             device._native.write(self.address, self.bytes)
 

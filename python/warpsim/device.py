@@ -48,8 +48,9 @@ class DeviceArray:
         #: Bytes.
         self.nbytes: int = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         #: Address in global memory.
-        self.address: int = device._native.malloc(max(self.nbytes, 1))
-        weakref.finalize(self, _free, device._native, self.address)
+        self.address: int = device._malloc(self.nbytes)
+        # It is freed when memory is asked for next: what collects it may run while something is simulated.
+        weakref.finalize(self, device._dead.append, self.address)
 
     def copy_to_host(self, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """The contents, after all that is queued has run. `out`: the array they are copied to."""
@@ -76,14 +77,6 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.shape} {self.dtype} at {self.address:#x}>"
-
-
-def _free(native: _warpsim.Device, address: int) -> None:
-    try:
-        native.free(address)
-    except Error:
-        # The device has forgotten it.
-        pass
 
 
 class Stream:
@@ -188,18 +181,22 @@ class Kernel:
             raise Error("the stream is one of another device")
         packed = pack(device, self.name, parameters, args, self._module._address_bytes)
         with device._lock:
-            device._native.launch(
-                self._module._number,
-                self.name,
-                sizes[0],
-                sizes[1],
-                packed.block,
-                shared=int(shared),
-                stream=stream.number if stream else 0,
-                functional=functional,
-                cooperative=cooperative,
-                cluster=sizes[2],
-            )
+            try:
+                device._native.launch(
+                    self._module._number,
+                    self.name,
+                    sizes[0],
+                    sizes[1],
+                    packed.block,
+                    shared=int(shared),
+                    stream=stream.number if stream else 0,
+                    functional=functional,
+                    cooperative=cooperative,
+                    cluster=sizes[2],
+                )
+            except BaseException:
+                packed.free()
+                raise
             launch = Launch(device, packed)
             device._queued.append(launch)
         if stream is not None:
@@ -291,6 +288,7 @@ class Device:
         self._queued: list[Launch] = []
         self._lock = threading.RLock()
         self._streams = itertools.count(1)
+        self._dead: list[int] = []
 
     @property
     def policy(self) -> str:
@@ -305,7 +303,18 @@ class Device:
     @property
     def free_bytes(self) -> int:
         """Bytes of global memory that are free."""
+        self._collect()
         return self._native.free_bytes()
+
+    def _collect(self) -> None:
+        """Frees arrays that nobody has any more."""
+        while self._dead:
+            self._native.free(self._dead.pop())
+
+    def _malloc(self, nbytes: int) -> int:
+        """Allocates global memory; gives its address."""
+        self._collect()
+        return self._native.malloc(max(nbytes, 1))
 
     def module(self, ptx: str | os.PathLike[str], name: str = "module.ptx") -> Module:
         """Loads PTX: a text, or a `pathlib.Path`. `name`: what diagnostics of a text call it.
