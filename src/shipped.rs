@@ -114,7 +114,7 @@ mod tests {
             .filter_map(|folder| Some(folder.file_name()?.to_string_lossy().into_owned()))
             .collect();
         assert!(names.len() > 60, "{}", names.len());
-        assert!(names.contains("vecadd") && names.contains("nested_loops"), "{names:?}");
+        assert!(names.contains("vecadd") && names.contains("nested_if"), "{names:?}");
         assert_eq!(
             or_shipped(Path::new("generations.yaml"), "configs/sweeps"),
             path("configs/sweeps/generations.yaml")
