@@ -33,7 +33,8 @@ impl Moved {
         (was != 0.0).then(|| (is / was - 1.0) * 100.0)
     }
 
-    fn unit(&self) -> &'static str {
+    /// Its unit.
+    pub fn unit(&self) -> &'static str {
         METRICS.iter().find(|metric| metric.name == self.metric).map_or("", |metric| metric.unit)
     }
 
@@ -69,6 +70,11 @@ pub fn moved(was: &BTreeMap<String, f64>, is: &BTreeMap<String, f64>) -> Vec<Mov
         })
         .filter(|moved| moved.was != moved.is)
         .collect()
+}
+
+/// The metrics of two reports that differ.
+pub fn of_reports(was: &Value, is: &Value) -> Vec<Moved> {
+    moved(&figures(was), &figures(is))
 }
 
 fn load(path: &Path) -> Result<Value, String> {

@@ -13,6 +13,7 @@ use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
 
 use crate::files;
+use crate::shipped;
 
 /// Shipped chip files by name.
 pub const CHIPS: &[(&str, &str)] = &[
@@ -59,7 +60,10 @@ const ISAS: &[(&str, &str)] = &[
 pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     let name = path.display().to_string();
     let unreadable = |error: std::io::Error| Diagnostic::error("file", files::unreadable(path, &error));
-    let length = std::fs::metadata(path).map_err(unreadable)?.len();
+    let length = match shipped::read(path) {
+        Some(bytes) => bytes.len() as u64,
+        None => std::fs::metadata(path).map_err(unreadable)?.len(),
+    };
     if length > MAX_BYTES as u64 {
         return Err(too_large(&name, length));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use sim_frontend::diagnostic::Diagnostic;
 
@@ -21,10 +22,42 @@ pub mod status {
     pub const INTERRUPTED: u8 = 130;
 }
 
+/// When what is printed for people has colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+static COLOUR: OnceLock<Colour> = OnceLock::new();
+
+/// Sets when there are colours, once.
+pub fn colours(when: Colour) {
+    let _ = COLOUR.set(when);
+}
+
+/// Whether what goes to a stream has colours; `terminal`: it is one.
+fn coloured(when: Colour, terminal: bool, no_colour: Option<&std::ffi::OsStr>) -> bool {
+    match when {
+        Colour::Always => true,
+        Colour::Never => false,
+        // As no-color.org has it: set, and not empty.
+        Colour::Auto => terminal && no_colour.is_none_or(std::ffi::OsStr::is_empty),
+    }
+}
+
 /// Prints diagnostics; those that say the same of other places are counted.
 pub fn complain(errors: &[Diagnostic]) {
+    let when = COLOUR.get().copied().unwrap_or_default();
+    let terminal = std::io::stderr().is_terminal();
+    let coloured = coloured(when, terminal, std::env::var_os("NO_COLOR").as_deref());
     for (error, others) in grouped(errors) {
-        eprintln!("{}", error.render());
+        eprintln!("{}", if coloured { error.render_coloured() } else { error.render() });
         if !others.is_empty() {
             let places: Vec<String> = others.iter().take(3).filter_map(|other| other.place()).collect();
             let rest = if others.len() > places.len() { ", …" } else { "" };
@@ -71,4 +104,17 @@ pub fn table(header: &[&str]) -> comfy_table::Table {
         table.set_width(120);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_that_want_them() {
+        let set = |text: &'static str| Some(std::ffi::OsStr::new(text));
+        assert!(coloured(Colour::Auto, true, None) && coloured(Colour::Auto, true, set("")));
+        assert!(!coloured(Colour::Auto, false, None) && !coloured(Colour::Auto, true, set("1")));
+        assert!(coloured(Colour::Always, false, set("1")) && !coloured(Colour::Never, true, None));
+    }
 }

@@ -6,6 +6,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::WorkloadSpec;
 
 use crate::configs::read;
+use crate::shipped;
 
 /// A workload and its folder.
 pub struct Found {
@@ -15,18 +16,10 @@ pub struct Found {
     pub folder: PathBuf,
 }
 
-/// Folders that hold workloads, in the order they are searched.
+/// Folders that hold workloads, in the order they are searched; then come those that ship.
 fn roots() -> Vec<PathBuf> {
-    let mut roots = Vec::new();
-    if let Some(path) = std::env::var_os("WARPSIM_WORKLOADS") {
-        roots.push(PathBuf::from(path));
-    }
-    roots.push(PathBuf::from("workloads"));
-    if let Ok(command) = std::env::current_exe() {
-        roots.extend(command.ancestors().skip(1).take(4).map(|folder| folder.join("workloads")));
-    }
-    roots.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("workloads"));
-    roots
+    let named = std::env::var_os("WARPSIM_WORKLOADS").map(PathBuf::from);
+    named.into_iter().chain([PathBuf::from("workloads")]).collect()
 }
 
 /// Folders of workloads in `root`, and in folders that group some.
@@ -47,7 +40,8 @@ fn folders_in(root: &Path) -> Vec<PathBuf> {
 
 /// Folders of all workloads of the first root that has any, by name.
 pub fn workload_folders() -> Vec<PathBuf> {
-    roots().iter().map(|root| folders_in(root)).find(|folders| !folders.is_empty()).unwrap_or_default()
+    let found = roots().iter().map(|root| folders_in(root)).find(|folders| !folders.is_empty());
+    found.unwrap_or_else(shipped::workloads)
 }
 
 /// Finds and reads a workload.
@@ -59,9 +53,12 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
         return Err(vec![Diagnostic::error("workload", message).help(way)]);
     }
     let named = || {
-        roots().iter().flat_map(|root| folders_in(root)).find(|p| p.file_name().is_some_and(|n| n == name))
+        let folders = roots().into_iter().flat_map(|root| folders_in(&root)).chain(shipped::workloads());
+        folders.into_iter().find(|p| p.file_name().is_some_and(|n| n == name))
     };
-    let folder = if path.is_dir() {
+    let folder = if shipped::is_folder(path) {
+        path.to_path_buf()
+    } else if path.is_dir() {
         if !path.join("workload.yaml").exists()
             && let Some(hidden) = named()
         {
@@ -73,7 +70,7 @@ pub fn find_workload(name: &str) -> Result<Found, Vec<Diagnostic>> {
             return Err(vec![Diagnostic::error("workload", message).help(way)]);
         }
         path.to_path_buf()
-    } else if path.exists() {
+    } else if path.exists() || shipped::read(path).is_some() {
         return load(path, path.parent().unwrap_or(Path::new(".")));
     } else {
         let Some(found) = named() else {

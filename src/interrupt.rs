@@ -27,6 +27,16 @@ pub fn on_termination() {
     });
 }
 
+/// Tells what is simulated to stop, as Ctrl-C does.
+pub fn interrupt() {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// Runs may go on: what was interrupted has ended.
+pub fn resume() {
+    STOP.store(false, Ordering::Relaxed);
+}
+
 /// Whether runs are to stop.
 pub fn interrupted() -> bool {
     STOP.load(Ordering::Relaxed)

@@ -144,6 +144,11 @@ pub fn exceeded() -> Option<u64> {
     EXCEEDED.load(Ordering::Relaxed).then(|| LIMIT.load(Ordering::Relaxed))
 }
 
+/// Runs may go on in a process that has told what it knows of those that were stopped.
+pub fn forget_exceeded() {
+    EXCEEDED.store(false, Ordering::Relaxed);
+}
+
 /// Bytes that can be taken before the limit is reached.
 pub fn left() -> u64 {
     LIMIT.load(Ordering::Relaxed).saturating_sub(USED.load(Ordering::Relaxed))

@@ -1,5 +1,6 @@
 //! Runs: a [`Request`] becomes a [`Simulation`], which gives an [`Outcome`] and its [`Report`].
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
@@ -18,6 +19,7 @@ use crate::interrupt::STOP;
 use crate::known::{Digest, Known, KnownText, KnownWorkload};
 use crate::listing::Listing;
 use crate::machine::Machine;
+use crate::program;
 use crate::report_file::{Report, SCHEMA, Stopped};
 use crate::request::{Program, Request, Setting};
 use crate::sanitize::{self, Suppression};
@@ -54,7 +56,7 @@ pub fn simulator() -> &'static str {
     static SIMULATOR: OnceLock<String> = OnceLock::new();
     SIMULATOR.get_or_init(|| {
         let exact = crate::VERSION.contains('(') && !crate::VERSION.contains("-modified");
-        let program = if exact { None } else { std::env::current_exe().and_then(std::fs::read).ok() };
+        let program = if exact { None } else { program::file().and_then(std::fs::read).ok() };
         match program {
             Some(bytes) => format!("{} {}", crate::VERSION, hash(&[&bytes])),
             None => crate::VERSION.to_string(),
@@ -223,7 +225,19 @@ impl Simulation {
     /// # Errors
     /// Bad input that only the run finds.
     pub fn simulate(&self, progress: &Progress<'_>) -> Result<Outcome, Vec<Diagnostic>> {
-        let outcome = simulate(&self.job, self.configured.clone(), &STOP, progress);
+        self.simulate_until(&STOP, progress)
+    }
+
+    /// The same with a flag of its own to stop it.
+    ///
+    /// # Errors
+    /// As [`simulate`](Self::simulate).
+    pub fn simulate_until(
+        &self,
+        stop: &AtomicBool,
+        progress: &Progress<'_>,
+    ) -> Result<Outcome, Vec<Diagnostic>> {
+        let outcome = simulate(&self.job, self.configured.clone(), stop, progress);
         let judged = outcome.map(|mut outcome| {
             if let Some(found) = &mut outcome.report.sanitizers {
                 sanitize::judge(found, &self.suppress, self.job.spec.intended_races.as_deref());

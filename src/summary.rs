@@ -100,6 +100,22 @@ fn sanitizers(report: &SanitizerReport) -> String {
 
 /// The summary.
 pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
+    let mut out = facts(report, chip);
+    let _ = writeln!(out, "digest of report.json: {}", host.report_digest);
+    let _ = writeln!(
+        out,
+        "host: {:.2} s, {:.2} M warp instructions per second, {} MiB, {} thread{}",
+        host.seconds,
+        host.warp_instructions_per_second / 1e6,
+        host.peak_memory_bytes >> 20,
+        host.threads,
+        if host.threads == 1 { "" } else { "s" }
+    );
+    out
+}
+
+/// What it says of the simulated machine.
+pub fn facts(report: &Report, chip: &ChipSpec) -> String {
     let mut out = String::new();
     let d = &report.device;
     // What a program prints comes first, as it would where it runs.
@@ -255,15 +271,5 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
         let _ = writeln!(out, "  … and {} more launches", d.kernels.len() - 6);
     }
     out.push_str(&lines(d).unwrap_or_default());
-    let _ = writeln!(out, "digest of report.json: {}", host.report_digest);
-    let _ = writeln!(
-        out,
-        "host: {:.2} s, {:.2} M warp instructions per second, {} MiB, {} thread{}",
-        host.seconds,
-        host.warp_instructions_per_second / 1e6,
-        host.peak_memory_bytes >> 20,
-        host.threads,
-        if host.threads == 1 { "" } else { "s" }
-    );
     out
 }

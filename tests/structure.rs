@@ -195,7 +195,7 @@ fn functions_and_files_are_short() {
     let begin = Regex::new(r#"^( *)(?:pub(?:\([^)]*\))? )?(?:const )?(?:unsafe )?(?:extern "C" )?fn (\w+)"#)
         .expect("a pattern");
     let mut files = Vec::new();
-    for folder in ["src", "tests", "benches", "sim-core", "sim-frontend", "sim-memory", "cuda"] {
+    for folder in ["src", "tests", "benches", "sim-core", "sim-frontend", "sim-memory", "cuda", "python"] {
         collect(&Path::new(ROOT).join(folder), &mut files);
     }
     let (mut wrong, mut functions) = (Vec::new(), 0);

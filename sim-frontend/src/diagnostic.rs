@@ -180,6 +180,15 @@ impl Diagnostic {
 
     /// The whole diagnostic: place, source line, caret, reason, way out.
     pub fn render(&self) -> String {
+        self.rendered(&Renderer::plain())
+    }
+
+    /// The same with colours, as terminals show them.
+    pub fn render_coloured(&self) -> String {
+        self.rendered(&Renderer::styled())
+    }
+
+    fn rendered(&self, renderer: &Renderer) -> String {
         let place = self.place().map_or(String::new(), |place| format!("{place}: "));
         let title = Level::ERROR.primary_title(format!("{place}{}", self.message)).id(self.code);
         let mut group = match (&self.source, self.labels.is_empty()) {
@@ -199,7 +208,7 @@ impl Diagnostic {
         if let Some(help) = &self.help {
             group = group.element(Level::HELP.message(help.as_str()));
         }
-        Renderer::plain().render(&[group])
+        renderer.render(&[group])
     }
 }
 

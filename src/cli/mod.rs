@@ -3,6 +3,7 @@
 pub mod baseline;
 mod chips;
 pub mod cuda;
+mod getting;
 mod inspect;
 mod isa;
 pub mod litmus;
@@ -14,19 +15,23 @@ pub mod sweep;
 pub mod trace;
 pub mod verify;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use sim_core::reconvergence::registry::POLICIES;
 use sim_core::sm::scheduler::SCHEDULERS;
 use sim_frontend::workload::Termination;
 
-use crate::console::{complain, status, table, unprinted};
+use crate::console::{Colour, colours, complain, status, table, unprinted};
 use crate::find::{Found, find_workload, workload_folders};
+use crate::memory;
 use crate::metrics::METRICS;
 
 use chips::ChipsCommand;
 use cuda::CudaArgs;
+use getting::{CompletionsArgs, DocsArgs, ManArgs};
 use inspect::InspectArgs;
 use isa::IsaArgs;
 use litmus::LitmusCommand;
@@ -41,8 +46,11 @@ use verify::VerifyCommand;
 
 /// A cycle-level GPU architecture simulator for PTX programs.
 #[derive(Parser)]
-#[command(name = "warpsim", version = crate::VERSION)]
+#[command(name = "warpsim", version = crate::VERSION, long_version = LONG_VERSION)]
 struct Cli {
+    /// Colours in messages.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    color: Colour,
     #[command(subcommand)]
     command: Command,
 }
@@ -59,6 +67,9 @@ enum Command {
         /// termination.
         #[arg(long)]
         json: bool,
+        /// Copies the shipped files to a folder instead: workloads, litmus tests, chips, sweeps, documentation.
+        #[arg(long, value_name = "DIR", conflicts_with = "json")]
+        copy: Option<PathBuf>,
     },
     /// Lists the chips, or shows the differences between two.
     Chips {
@@ -110,11 +121,48 @@ enum Command {
     /// Simulates the points of a sweep file and collects one table.
     #[command(subcommand)]
     Sweep(SweepCommand),
+    /// Prints a script that completes commands and options in a shell.
+    Completions(CompletionsArgs),
+    /// Prints the manual page.
+    Man(ManArgs),
+    /// Prints a page of the documentation (Markdown).
+    Docs(DocsArgs),
 }
 
-/// Runs the command.
+/// The version, and how the command was built.
+const LONG_VERSION: &str = concat!(
+    env!("WARPSIM_VERSION"),
+    "\ntarget: ",
+    env!("WARPSIM_TARGET"),
+    "\noptimisation: ",
+    env!("WARPSIM_OPTIMISED"),
+);
+
+/// Runs the command of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    ExitCode::from(run_words(std::env::args_os().collect()))
+}
+
+/// Runs a command line, the name of the command first; gives the exit status.
+pub fn run_words(words: Vec<OsString>) -> u8 {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        // `print!` panics where it cannot write.
+        let message = info.payload().downcast_ref::<String>();
+        match message.and_then(|text| text.strip_prefix("failed printing to stdout: ")) {
+            Some(reason) => std::process::exit(unprinted(reason).into()),
+            None => hook(info),
+        }
+    }));
+    memory::limit_by_host();
+    let colour = colour_of(&words);
+    let command = Cli::command().color(match colour {
+        Colour::Auto => clap::ColorChoice::Auto,
+        Colour::Always => clap::ColorChoice::Always,
+        Colour::Never => clap::ColorChoice::Never,
+    });
+    let parsed = command.try_get_matches_from(words).and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
             let code = match error.print() {
@@ -122,13 +170,15 @@ pub fn main() -> ExitCode {
                 _ if error.use_stderr() => status::BAD_INPUT,
                 _ => status::DONE,
             };
-            return ExitCode::from(code);
+            return code;
         }
     };
-    let code = match cli.command {
+    colours(cli.color);
+    match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Cuda(args) => cuda::run(&args),
-        Command::Workloads { json } => workloads(json),
+        Command::Workloads { copy: Some(folder), .. } => getting::copy(&folder),
+        Command::Workloads { json, copy: None } => workloads(json),
         Command::Chips { command: None } => chips::list(),
         Command::Chips { command: Some(ChipsCommand::Diff(args)) } => chips::diff(&args),
         Command::Policies => policies(),
@@ -163,8 +213,18 @@ pub fn main() -> ExitCode {
         Command::Sweep(SweepCommand::Work(args)) => crate::sweep::work(&args),
         Command::Sweep(SweepCommand::Status(args)) => crate::sweep::status(&args),
         Command::Sweep(SweepCommand::Cancel(args)) => crate::sweep::cancel(&args),
-    };
-    ExitCode::from(code)
+        Command::Completions(args) => getting::completions(&args, Cli::command()),
+        Command::Man(args) => getting::man(&args, Cli::command()),
+        Command::Docs(args) => getting::docs(&args),
+    }
+}
+
+/// What `--color` says, for what is printed before options are read.
+fn colour_of(words: &[OsString]) -> Colour {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).take_while(|w| *w != "--").collect();
+    let after = words.iter().position(|word| *word == "--color").and_then(|at| words.get(at + 1).copied());
+    let value = words.iter().find_map(|word| word.strip_prefix("--color=")).or(after);
+    value.and_then(|value| Colour::from_str(value, false).ok()).unwrap_or_default()
 }
 
 /// A workload as `workloads --json` lists it.

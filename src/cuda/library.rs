@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use sim_frontend::diagnostic::Diagnostic;
 
 use crate::digest::hash;
+use crate::program;
 
 /// The variable that names the library.
 const LIBRARY: &str = "WARPSIM_CUDA_LIB";
@@ -26,7 +27,7 @@ pub fn find() -> Result<(PathBuf, &'static str), Vec<Diagnostic>> {
     };
     let named = std::env::var_os(LIBRARY).map(PathBuf::from);
     let beside = || {
-        let program = std::env::current_exe().ok()?;
+        let program = program::file().ok()?;
         let folder = program.parent()?;
         // Tests are one folder below.
         let places = [folder.join(LIBRARY_NAME), folder.join("..").join("lib").join(LIBRARY_NAME)];

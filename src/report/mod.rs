@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::cli::report::ReportArgs;
 use crate::console::status;
 use crate::files;
+use crate::report_file::is_report;
 
 pub use input::{Results, Study};
 
@@ -31,6 +32,19 @@ pub fn report(args: &ReportArgs) -> u8 {
             status::BAD_INPUT
         }
     }
+}
+
+/// A page of runs, by their names and `report.json`s.
+///
+/// # Errors
+/// What is no report, in words.
+pub fn page(title: &str, runs: Vec<(String, serde_json::Value)>) -> Result<String, String> {
+    let mut results = Results::default();
+    for (name, report) in runs {
+        is_report(Path::new(&name), &report)?;
+        results.add_run(name, report);
+    }
+    page::render(title, results).map_err(|error| format!("the page cannot be made: {error}"))
 }
 
 /// Writes a page of results, and says so.

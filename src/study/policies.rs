@@ -1,5 +1,7 @@
 //! `study policies`: divergent workloads under every reconvergence policy.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde::Serialize;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
@@ -26,7 +28,7 @@ const DIVERGENT: &[&str] = &["bfs", "bitonic_sort", "mandelbrot", "needleman_wun
 
 /// One workload under one policy.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Row {
+pub struct Row {
     workload: String,
     chip: String,
     policy: String,
@@ -58,46 +60,13 @@ pub fn run(args: &PoliciesArgs) -> u8 {
         eprintln!("error: {message}");
         return status::BAD_INPUT;
     }
-    let workloads = match crate::configs::chip(&args.chip, &[]) {
-        Ok((chip, _)) if args.workloads.is_empty() && args.programs.is_empty() => {
-            divergent_workloads(args, chip.capability())
-        }
-        Ok(_) => args.workloads.clone(),
+    let (rows, policies) = match study(args, &|_, _| {}) {
+        Ok(studied) => studied,
         Err(errors) => {
             complain(&errors);
             return status::BAD_INPUT;
         }
     };
-    let mut policies = args.policies.clone();
-    if policies.is_empty() {
-        policies = sim_core::reconvergence::registry::POLICIES.iter().map(|p| p.name.to_string()).collect();
-    }
-    let mut errors = wrong(&policies);
-    errors.extend(workloads.iter().filter_map(|w| find_workload(w).err()).flatten());
-    errors.extend(args.programs.iter().filter_map(|program| CudaCommand::parse(program).err()));
-    if !errors.is_empty() {
-        complain(&errors);
-        return status::BAD_INPUT;
-    }
-    let based = policies.iter().any(|policy| policy == BASE);
-    if !based {
-        policies.insert(0, BASE.to_string());
-    }
-    let pairs: Vec<(String, String)> = workloads
-        .iter()
-        .chain(&args.programs)
-        .flat_map(|w| policies.iter().map(move |p| (w.clone(), p.clone())))
-        .collect();
-    let mut rows = in_parallel(&pairs, jobs(args.jobs), |(workload, policy)| row(args, workload, policy));
-    for at in 0..rows.len() {
-        let base = rows.iter().find(|row| row.workload == rows[at].workload && row.policy == BASE);
-        let base = base.and_then(|row| row.cycles);
-        rows[at].speedup = base.zip(rows[at].cycles).map(|(base, own)| base as f64 / own as f64);
-    }
-    if !based {
-        rows.retain(|row| row.policy != BASE);
-        policies.remove(0);
-    }
     if let Some(file) = &args.csv
         && let Err(error) = write_csv(file, &rows)
     {
@@ -119,6 +88,56 @@ pub fn run(args: &PoliciesArgs) -> u8 {
         show(&rows, &policies);
     }
     if rows.iter().all(|row| row.result == "pass") { status::DONE } else { status::DIFFERS }
+}
+
+/// The rows of the study, and its policies; `progress` is told how many of how many simulations are done.
+///
+/// # Errors
+/// What is wrong with what is asked for.
+pub fn study(
+    args: &PoliciesArgs,
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
+    let (chip, _) = crate::configs::chip(&args.chip, &[])?;
+    let workloads = match args.workloads.is_empty() && args.programs.is_empty() {
+        true => divergent_workloads(args, chip.capability()),
+        false => args.workloads.clone(),
+    };
+    let mut policies = args.policies.clone();
+    if policies.is_empty() {
+        policies = sim_core::reconvergence::registry::POLICIES.iter().map(|p| p.name.to_string()).collect();
+    }
+    let mut errors = wrong(&policies);
+    errors.extend(workloads.iter().filter_map(|w| find_workload(w).err()).flatten());
+    errors.extend(args.programs.iter().filter_map(|program| CudaCommand::parse(program).err()));
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let based = policies.iter().any(|policy| policy == BASE);
+    if !based {
+        policies.insert(0, BASE.to_string());
+    }
+    let pairs: Vec<(String, String)> = workloads
+        .iter()
+        .chain(&args.programs)
+        .flat_map(|w| policies.iter().map(move |p| (w.clone(), p.clone())))
+        .collect();
+    let done = AtomicUsize::new(0);
+    let mut rows = in_parallel(&pairs, jobs(args.jobs), |(workload, policy)| {
+        let row = row(args, workload, policy);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1, pairs.len());
+        row
+    });
+    for at in 0..rows.len() {
+        let base = rows.iter().find(|row| row.workload == rows[at].workload && row.policy == BASE);
+        let base = base.and_then(|row| row.cycles);
+        rows[at].speedup = base.zip(rows[at].cycles).map(|(base, own)| base as f64 / own as f64);
+    }
+    if !based {
+        rows.retain(|row| row.policy != BASE);
+        policies.remove(0);
+    }
+    Ok((rows, policies))
 }
 
 /// What is wrong with a list of policies.

@@ -13,6 +13,7 @@ use crate::cli::study::RegistersArgs;
 use crate::configs;
 use crate::console::{complain, status, table};
 use crate::find::workload_folders;
+use crate::shipped;
 
 /// What `ptxas -v` of CUDA 12.9 says: file below `workloads`, entry, architecture it assembles for
 /// (sm_50 is the oldest it knows), registers, bytes of spill stores.
@@ -132,7 +133,7 @@ fn find(file: &str) -> Option<PathBuf> {
         .flatten()
         .filter(|path| path.ends_with(folder))
         .map(|path| path.join(name))
-        .find(|path| path.exists())
+        .find(|path| path.exists() || shipped::read(path).is_some())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::planned::Plan;
 use super::run::is_results;
 use super::spec::Point;
 use super::store::{Store, Stored};
-use super::table::{AFTER, BEFORE, read_table};
+use super::table::read_table;
 use crate::cli::sweep::SweepCollectArgs;
 use crate::console::{complain, status};
 use crate::files::{self, Output};
@@ -197,9 +197,7 @@ impl Tables<'_> {
     fn write(&mut self, csv_path: &Path, sqlite_path: &Path) -> Result<(), String> {
         let csv_wrong = |error: &dyn std::fmt::Display| files::unwritable(csv_path, error);
         let wrong = |error: &dyn std::fmt::Display| files::unwritable(sqlite_path, error);
-        let axes = self.plan.points.first().map_or(&[][..], |point| &point.values);
-        let axes = axes.iter().map(|(axis, _)| axis.as_str());
-        let header: Vec<&str> = BEFORE.into_iter().chain(axes).chain(AFTER).collect();
+        let header = self.plan.header();
         let mut writer = csv::Writer::from_writer(Output::create(csv_path).map_err(|e| csv_wrong(&e))?);
         writer.write_record(&header).map_err(|error| csv_wrong(&error))?;
         // The database is made anew and put in place whole.
@@ -270,6 +268,30 @@ impl Seen {
             self.configs.insert(stored.config.clone());
         }
     }
+}
+
+/// The table of a sweep whose results are in one folder: its columns and its rows, of points that have results.
+///
+/// # Errors
+/// A result that cannot be read, in words.
+pub fn table(plan: &Plan, store: &Store) -> Result<(Vec<String>, Vec<Vec<String>>), String> {
+    let tables = Tables {
+        plan,
+        stores: std::slice::from_ref(store),
+        rows: 0,
+        missing: 0,
+        faults: 0,
+        unread: Vec::new(),
+    };
+    let mut out = Vec::new();
+    for (point, id) in plan.points.iter().zip(&plan.ids) {
+        let (stored, unread) = tables.found(id)?;
+        if let Some(message) = unread.into_iter().next() {
+            return Err(message);
+        }
+        out.extend(stored.iter().flat_map(|stored| rows(point, stored)));
+    }
+    Ok((plan.header().into_iter().map(str::to_string).collect(), out))
 }
 
 /// The rows of a point: one for each metric it has, or one that says what happened to it.

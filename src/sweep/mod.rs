@@ -3,6 +3,7 @@
 pub mod claims;
 mod collect;
 pub mod host;
+pub mod library;
 mod merge;
 mod plan;
 pub mod planned;

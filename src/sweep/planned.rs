@@ -11,6 +11,7 @@ use sim_frontend::diagnostic::{Diagnostic, Source};
 use super::points::{id, load};
 use super::spec::{Point, SweepSpec};
 use super::store::{Store, in_folder, names};
+use super::table::{AFTER, BEFORE};
 use crate::digest::hash;
 use crate::files;
 use crate::known::Known;
@@ -171,6 +172,13 @@ impl Plan {
     /// Whether two plans are of the same points.
     pub fn same(&self, other: &Self) -> bool {
         (&self.spec.name, &self.source.text, &self.ids) == (&other.spec.name, &other.source.text, &other.ids)
+    }
+
+    /// The columns of its table.
+    pub(super) fn header(&self) -> Vec<&str> {
+        let axes = self.points.first().map_or(&[][..], |point| &point.values);
+        let axes = axes.iter().map(|(axis, _)| axis.as_str());
+        BEFORE.into_iter().chain(axes).chain(AFTER).collect()
     }
 
     /// The distinct points: names with the numbers of the points they belong to, in the order of the first of them.

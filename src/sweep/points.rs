@@ -10,6 +10,7 @@ use crate::digest::hash;
 use crate::known::Known;
 use crate::request::Request;
 use crate::run::simulator;
+use crate::shipped;
 use crate::study::{in_parallel, jobs};
 use crate::work::Work;
 
@@ -18,7 +19,7 @@ use crate::work::Work;
 /// # Errors
 /// What is wrong with it.
 pub fn load(file: &Path) -> Result<(Source, SweepSpec, Vec<Point>), Vec<Diagnostic>> {
-    let source = configs::read(file).map_err(|e| vec![e])?;
+    let source = configs::read(&shipped::or_shipped(file, "configs/sweeps")).map_err(|e| vec![e])?;
     let spec = SweepSpec::load(&source)?;
     let points = spec.points().map_err(|e| vec![e])?;
     if points.is_empty() {

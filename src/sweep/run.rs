@@ -14,6 +14,7 @@ use crate::files;
 use crate::interrupt::{interrupted, on_interrupt, on_termination, terminated};
 use crate::known::Known;
 use crate::memory;
+use crate::program;
 use crate::study::jobs;
 
 /// Simulates what has no result; gives the exit status.
@@ -181,8 +182,8 @@ fn working(args: &SweepWorkArgs) -> Result<u8, String> {
 fn again(results: &Path, key: &str, jobs: usize) -> Result<u8, String> {
     use std::os::unix::process::CommandExt;
     eprintln!("the limit of memory was reached: the task begins anew");
-    let program = std::env::current_exe().map_err(|error| files::reason(&error))?;
-    let error = std::process::Command::new(program)
+    let error = program::command()
+        .map_err(|error| files::reason(&error))?
         .args("sweep work --plan".split(' '))
         .args([key, "--jobs", &jobs.to_string()])
         .arg(results)

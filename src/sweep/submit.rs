@@ -1,5 +1,6 @@
 //! `warpsim sweep submit` and `sweep cancel`: jobs of Slurm that work on a results folder.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use crate::cli::sweep::{SweepCancelArgs, SweepSubmitArgs};
 use crate::console::{complain, status};
 use crate::files;
 use crate::known::Known;
+use crate::program;
 
 /// Points without a result for which there is a task, where no number is asked for.
 const POINTS_PER_TASK: usize = 10;
@@ -117,7 +119,7 @@ fn submit_planned(args: &SweepSubmitArgs, plan: &Plan) -> Result<(), String> {
         }
     }
     let logs = if args.dry_run { results.join("logs/N") } else { logs(&results)? };
-    let program = std::env::current_exe().map_err(|error| files::reason(&error))?;
+    let program = program::words().map_err(|error| files::reason(&error))?;
     let jobs = Jobs { plan, program, results: &results, logs: &logs, options };
     if args.dry_run {
         println!("{}\n\n{}", jobs.array(tasks).shown(), jobs.collect("ARRAY").shown());
@@ -187,7 +189,7 @@ fn logs(results: &Path) -> Result<PathBuf, String> {
 /// The jobs of a sweep.
 struct Jobs<'a> {
     plan: &'a Plan,
-    program: PathBuf,
+    program: Vec<OsString>,
     results: &'a Path,
     logs: &'a Path,
     options: Vec<String>,
@@ -206,8 +208,11 @@ impl Jobs<'_> {
         ];
         options.extend(own);
         options.extend(self.options.iter().cloned());
-        let (program, results) = (self.program.display().to_string(), self.results.display().to_string());
-        let words: Vec<String> = std::iter::once(program.as_str())
+        let results = self.results.display().to_string();
+        let program: Vec<String> = self.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+        let words: Vec<String> = program
+            .iter()
+            .map(String::as_str)
             .chain(["sweep"])
             .chain(words.iter().copied())
             .chain([results.as_str(), "--plan", &self.plan.key()])

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, BufRead, BufReader};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::console::status;
 use crate::files;
 use crate::interrupt::interrupted;
 use crate::known::Known;
+use crate::program;
 use crate::study::in_parallel;
 use crate::work::Work;
 
@@ -353,7 +354,7 @@ impl Worker<'_> {
     /// Simulates a point in a process of its own.
     fn apart(&self, item: &Item, deaths: usize) -> io::Result<Done> {
         let number = item.points.first().copied().unwrap_or(0);
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut child = program::command()?
             .args(["sweep", "work"])
             .arg(self.store.folder())
             .args(["--plan", self.key, "--point", &number.to_string(), "--deaths", &deaths.to_string()])
