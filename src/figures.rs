@@ -30,8 +30,21 @@ pub struct Figures {
     pub policy_entries: Option<f64>,
     pub policy_spilled_bytes: Option<f64>,
     pub memory: Memory,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<Tensor>,
     #[serde(skip_serializing)]
     pub machine: Machine,
+}
+
+/// Figures of tensor cores.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "as in `sim_core::report`")]
+pub struct Tensor {
+    pub multiply_adds: f64,
+    pub by_type: BTreeMap<String, f64>,
+    pub busy_cycles: f64,
+    pub active_cycles: f64,
 }
 
 /// Figures of the memory environment.
@@ -123,6 +136,7 @@ pub struct Machine {
     pub l1_bytes_per_second: Option<f64>,
     pub l2_bytes_per_second: Option<f64>,
     pub dram_bytes_per_second: Option<f64>,
+    pub tensor_multiply_adds_per_second: BTreeMap<String, f64>,
 }
 
 impl Figures {
@@ -196,6 +210,16 @@ impl Figures {
                 }),
                 load_latency: BTreeMap::new(),
             },
+            tensor: report.tensor.as_ref().map(|tensor| Tensor {
+                multiply_adds: tensor.multiply_adds as f64,
+                by_type: tensor
+                    .by_type
+                    .iter()
+                    .map(|(ty, count)| ((*ty).to_string(), *count as f64))
+                    .collect(),
+                busy_cycles: tensor.busy_cycles as f64,
+                active_cycles: tensor.active_cycles as f64,
+            }),
             machine: Machine::default(),
         }
     }
@@ -232,6 +256,16 @@ impl Figures {
             }
         }
         self.memory.add(&other.memory);
+        // Runs without products have none, which is nothing to add.
+        if let Some(more) = &other.tensor {
+            let sum = self.tensor.get_or_insert_default();
+            sum.multiply_adds += more.multiply_adds;
+            sum.busy_cycles += more.busy_cycles;
+            sum.active_cycles += more.active_cycles;
+            for (ty, count) in &more.by_type {
+                *sum.by_type.entry(ty.clone()).or_default() += count;
+            }
+        }
     }
 
     /// Issue slots without an issue for this reason.

@@ -1,7 +1,10 @@
 //! What a chip can do at most, as a report tells it: the ceilings of its roofline.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use sim_frontend::chip::ChipSpec;
+use sim_frontend::isa::UnitClass;
 use sim_memory::line::LINE_BYTES;
 
 /// Rates of a chip.
@@ -21,6 +24,10 @@ pub struct Machine {
     pub l2_bytes_per_second: u64,
     /// Bytes the data buses of all DRAM channels can move in a second.
     pub dram_bytes_per_second: u64,
+    /// Dense multiply-adds all tensor cores can do in a second, by type as chip files name it: the greater of what products of
+    /// warps and of warpgroups reach.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tensor_multiply_adds_per_second: BTreeMap<&'static str, u64>,
 }
 
 impl Machine {
@@ -40,8 +47,25 @@ impl Machine {
             l1_bytes_per_second: a_second(sms * has_l1 * u64::from(LINE_BYTES)),
             l2_bytes_per_second: a_second(u64::from(chip.memory.partitions) * replies),
             dram_bytes_per_second: chip.dram_bandwidth().round() as u64,
+            tensor_multiply_adds_per_second: tensor(chip)
+                .into_iter()
+                .map(|(ty, rate)| (ty, a_second(sms * u64::from(rate))))
+                .collect(),
         }
     }
+}
+
+/// Multiply-adds of a core cycle and SM, by type.
+fn tensor(chip: &ChipSpec) -> BTreeMap<&'static str, u32> {
+    let cores = chip.sm.units.of_sm(UnitClass::Tensor, chip.sm.schedulers);
+    let Some(spec) = &chip.tensor else { return BTreeMap::new() };
+    let of_groups = spec.wgmma.iter().flat_map(|wgmma| &wgmma.rates);
+    let mut rates = BTreeMap::new();
+    for (ty, rate) in spec.rates.iter().chain(of_groups) {
+        let most = rates.entry(ty.name()).or_insert(0);
+        *most = (*most).max(rate * cores);
+    }
+    rates
 }
 
 #[cfg(test)]
@@ -56,6 +80,17 @@ mod tests {
         assert_eq!(machine.warp_instructions_per_second, 21_000_000_000);
         assert_eq!(machine.l1_bytes_per_second / machine.core_khz / 1000, 15 * 128);
         assert_eq!((machine.dram_bytes_per_second as f64 / 1e8).round(), 1774.0);
+        assert!(machine.tensor_multiply_adds_per_second.is_empty());
+        // 312 TFLOPS of f16 and half of them of tf32, two operations a multiply-add; 989 and 495 by warpgroups.
+        for (chip, f16, tf32) in [("a100", 312.0, 156.0), ("h100", 989.0, 495.0)] {
+            let (chip, _) = crate::configs::chip(chip, &[]).unwrap_or_else(|e| panic!("{}", e[0]));
+            let rates = Machine::of(&chip).tensor_multiply_adds_per_second;
+            let tera = |ty: &str| 2.0 * rates[ty] as f64 / 1e12;
+            assert!(
+                (tera("f16_f32") / f16 - 1.0).abs() < 0.1 && (tera("tf32") / tf32 - 1.0).abs() < 0.1,
+                "{rates:?}"
+            );
+        }
         // 8 SMs of two schedulers that issue two instructions each at 822 MHz.
         let (dual, _) = crate::configs::chip("gtx560ti", &[]).unwrap_or_else(|e| panic!("{}", e[0]));
         let dual = Machine::of(&dual);

@@ -169,6 +169,17 @@ pub const METRICS: &[Metric] = &[
         |f| f.of_peak(f.memory.dram.bytes?, f.machine.dram_bytes_per_second?),
     ),
     ratio(
+        "peak.tensor",
+        "% of peak",
+        "multiply-adds of products of matrices, in percent of what all tensor cores could do in the cycles of the kernels, summed over types",
+        "100 × Σ (`tensor.by_type` / `machine.tensor_multiply_adds_per_second`) / time of `cycles`",
+        |f| {
+            let rates = &f.machine.tensor_multiply_adds_per_second;
+            let seconds = f.tensor.as_ref()?.by_type.iter().map(|(ty, count)| Some(count / rates.get(ty)?));
+            f.of_peak(seconds.sum::<Option<f64>>()?, 1.0)
+        },
+    ),
+    ratio(
         "issued",
         "% of issue slots",
         "issue slots in which an instruction issued",
@@ -251,6 +262,25 @@ pub const METRICS: &[Metric] = &[
         "share of the cycles with a resident warp in which the unit for bulk copies was at work, over the SMs that had copies",
         "100 × `memory.tma.busy_cycles` / `memory.tma.active_cycles`",
         |f| rate(f.memory.tma?.busy_cycles, f.memory.tma?.active_cycles, 100.0),
+    ),
+    path(
+        "tensor.multiply_adds",
+        "multiply-adds",
+        "multiply-adds of products of matrices on tensor cores; of sparse products, of the elements that are stored",
+        |f| Some(f.tensor.as_ref()?.multiply_adds),
+    ),
+    path(
+        "tensor.busy_cycles",
+        "core cycles",
+        "cycles for which products held tensor cores, summed over tensor cores",
+        |f| Some(f.tensor.as_ref()?.busy_cycles),
+    ),
+    ratio(
+        "tensor.utilisation",
+        "%",
+        "share of the cycles with a resident warp for which products held tensor cores, over the SMs that had products",
+        "100 × `tensor.busy_cycles` / `tensor.active_cycles`",
+        |f| rate(f.tensor.as_ref()?.busy_cycles, f.tensor.as_ref()?.active_cycles, 100.0),
     ),
     path(
         "memory.remote.accesses",

@@ -10,6 +10,7 @@ use sim_memory::sm_memory::latency::Level;
 use crate::console::table;
 use crate::findings;
 use crate::host::HostReport;
+use crate::machine::Machine;
 use crate::metrics::shown;
 use crate::report_file::Report;
 
@@ -190,6 +191,21 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
             chip.dram_bandwidth() / 1e9,
             percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
         );
+        if let Some(tensor) = &d.tensor {
+            let machine = Machine::of(chip);
+            let rate = |ty: &str, count: u64| {
+                let peak = machine.tensor_multiply_adds_per_second.get(ty).copied().unwrap_or(0) as f64;
+                let tera = count as f64 / seconds / 1e12;
+                format!("{ty} {tera:.3} of {:.1} tera multiply-adds/s", peak / 1e12)
+            };
+            let rates: Vec<String> = tensor.by_type.iter().map(|(ty, count)| rate(ty, *count)).collect();
+            let _ = writeln!(
+                out,
+                "tensor cores: {}; busy {:.1} % of the time",
+                rates.join(", "),
+                percent(tensor.busy_cycles, tensor.active_cycles)
+            );
+        }
         if let Some(tma) = &m.tma {
             let _ = writeln!(
                 out,

@@ -169,16 +169,14 @@ fn values_that_ptx_leaves_undefined_are_zero_and_told_unless_they_are_looked_for
     let program = compiled(&compiler, "undefined", "../tests/programs/undefined.cu", "shared", &[]);
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().to_str().expect("UTF-8");
+    let read = Regex::new(r"read (\d+) values").expect("a pattern");
     for options in [&["--out", out][..], &["--functional"]] {
         let output = ran(&library, options, &[&program]);
         let (out, err) = texts(&output);
         assert_eq!((out.as_str(), output.status.code()), ("cudaSuccess: 136\n", Some(0)), "{err}");
         // Two launches of lanes 0 to 15 that ask for 16 to 31, and of 8, 4, 2 and 1 that ask for what is beyond them.
         let told: Vec<&str> = err.lines().filter(|line| line.starts_with("warning: ")).collect();
-        let count = |line: &&str| {
-            let count = Regex::new(r"read (\d+) values").expect("a pattern").captures(line)?;
-            count[1].parse::<u32>().ok()
-        };
+        let count = |line: &&str| read.captures(line)?[1].parse::<u32>().ok();
         assert_eq!(told.iter().filter_map(count).sum::<u32>(), 2 * (16 + 8 + 4 + 2 + 1), "{err}");
         assert!(told.iter().all(|line| line.contains("_Z3sumPi: `shfl.sync.down.b32")), "{err}");
     }

@@ -18,7 +18,7 @@ fn sum(report: &Value, paths: &[&str]) -> f64 {
 }
 
 /// Metrics that are not the value at the path of their name.
-const DERIVED: [(&str, fn(&Value) -> f64); 21] = [
+const DERIVED: [(&str, fn(&Value) -> f64); 23] = [
     ("ipc", |r| at(r, "warp_instructions") / at(r, "cycles")),
     ("lane_utilisation", |r| at(r, "lane_utilisation_ppm") / 10_000.0),
     ("occupancy", |r| 100.0 * at(r, "warp_cycles") / at(r, "warp_slots")),
@@ -28,6 +28,15 @@ const DERIVED: [(&str, fn(&Value) -> f64); 21] = [
     }),
     ("peak.l2", |r| peak(r, at(r, "memory.bytes_moved"), "l2_bytes_per_second")),
     ("peak.dram", |r| peak(r, at(r, "memory.dram.bytes"), "dram_bytes_per_second")),
+    ("peak.tensor", |r| {
+        let counts = r["tensor"]["by_type"].as_object().expect("types").iter();
+        counts
+            .map(|(ty, count)| {
+                peak(r, count.as_f64().expect("a count"), &format!("tensor_multiply_adds_per_second.{ty}"))
+            })
+            .sum()
+    }),
+    ("tensor.utilisation", |r| 100.0 * at(r, "tensor.busy_cycles") / at(r, "tensor.active_cycles")),
     ("issued", |r| slots(r, at(r, "issued"))),
     ("stalls.barrier", |r| slots(r, at(r, "stalls.barrier"))),
     ("stalls.collective", |r| slots(r, at(r, "stalls.collective"))),
@@ -136,4 +145,31 @@ fn a_report_whose_figures_are_no_numbers_is_refused() {
     let output = warpsim(&["compare", &file, &file]);
     let said = common::text(&output.stderr);
     assert!(output.status.code() == Some(2) && said.contains("this is not a report.json"), "{said}");
+}
+
+/// A product of square matrices of n rows has n³ multiply-adds, whatever it is made of; sparse ones store half of them. At
+/// their rate they hold the tensor cores, and more than there are cannot be held.
+#[test]
+fn multiply_adds_of_tensor_cores_are_those_of_the_products() {
+    for (workload, chip, ty, part) in [
+        ("hgemm_mma", "a100", "f16_f32", 1.0),
+        ("hgemm_wmma", "v100", "f16_f32", 1.0),
+        ("igemm", "a100", "int8", 1.0),
+        ("sparse_gemm", "a100", "f16_f32", 0.5),
+        ("hgemm_wgmma", "h100", "f16_f32", 1.0),
+    ] {
+        let report = json(&warpsim(&["run", workload, "--chip", chip, "--json"]));
+        let count = 128.0f64.powi(3) * part;
+        assert_eq!(at(&report, &format!("tensor.by_type.{ty}")), count, "{workload}: {}", report["tensor"]);
+        assert_eq!(at(&report, "tensor.multiply_adds"), count, "{workload}");
+        let peak = at(&report, &format!("machine.tensor_multiply_adds_per_second.{ty}"));
+        let busy = at(&report, "tensor.busy_cycles");
+        let cores = 4.0 * at(&report, "sms");
+        let rate = peak / (at(&report, "machine.core_khz") * 1000.0) / cores;
+        assert_eq!(busy, count / rate, "{workload}");
+        assert!(busy < at(&report, "tensor.active_cycles"), "{workload}");
+        let functional = json(&warpsim(&["run", workload, "--chip", chip, "--json", "--functional"]));
+        assert!(functional["tensor"].is_null(), "{workload}: nothing is timed");
+    }
+    assert!(json(&warpsim(&["run", "vecadd", "--chip", "h100", "--json"]))["tensor"].is_null());
 }

@@ -224,6 +224,41 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     }
 }
 
+/// A run with products of matrices has a roofline of tensor cores, a point a level of memory; one without has none.
+#[test]
+fn products_of_matrices_have_a_roofline_of_their_own() {
+    let folder = Folder::new("report-tensor");
+    let dirs = [("hgemm_mma", "a100"), ("vecadd", "a100")].map(|(workload, chip)| {
+        let dir = folder.join(workload);
+        let out = warpsim(&["run", workload, "--chip", chip, "--out", &dir]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        if workload == "hgemm_mma" {
+            assert!(text(&out.stdout).contains("tensor cores: f16_f32 "), "{}", text(&out.stdout));
+        }
+        dir
+    });
+    let page = folder.join("page.html");
+    assert!(warpsim(&["report", &dirs[0], &dirs[1], "-o", &page]).status.success());
+    let Some(browser) = browser() else { return };
+    let report = parse(&std::fs::read(format!("{}/report.json", dirs[0])).expect("a report"));
+    for screen in [DESK, PHONE] {
+        let found = look(&browser, &folder, &page, screen);
+        check(&found, screen);
+        let tensor = table(section(&found, "roofline"), "Roofline of tensor cores");
+        let rows = list(tensor, "rows");
+        assert_eq!(rows.len(), 2, "{tensor}");
+        let seconds =
+            report["cycles"].as_f64().unwrap() / (report["machine"]["core_khz"].as_f64().unwrap() * 1e3);
+        let rate = 128f64.powi(3) / seconds / 1e12;
+        let shown = number(tensor, "hgemm_mma", "10¹² multiply-adds per second");
+        assert!((shown / rate - 1.0).abs() < 1e-12, "{shown} {rate}");
+        assert_eq!(
+            number(tensor, "hgemm_mma", "peak") * 1e12,
+            report["machine"]["tensor_multiply_adds_per_second"]["f16_f32"].as_f64().unwrap()
+        );
+    }
+}
+
 /// A wait for memory names its loads, and accesses that lie apart or conflict name their lines.
 #[test]
 fn findings_of_memory_have_their_lines() {

@@ -41,6 +41,7 @@ pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
 mod tensor;
+pub mod tensor_counts;
 pub mod tensor_map;
 pub mod texture;
 pub mod touched;

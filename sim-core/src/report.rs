@@ -6,6 +6,7 @@ pub use crate::copy_counts::{RemoteReport, TmaReport};
 use crate::engine::samples::Samples;
 use crate::memory_model::Checked;
 use crate::sanitizer::SanitizerReport;
+pub use crate::tensor_counts::TensorReport;
 use serde::{Deserialize, Serialize};
 use sim_frontend::program::{CleanUp, Pc};
 use sim_memory::cache::CacheStats;
@@ -293,6 +294,9 @@ pub struct DeviceReport {
     pub blocks: u64,
     /// Memory environment: caches, DRAM, latencies, queues.
     pub memory: MemoryReport,
+    /// Tensor cores, where there were products.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<TensorReport>,
     /// Most entries of the policy's stack or table for one warp.
     pub policy_entries: u32,
     /// Bytes spilled from it.

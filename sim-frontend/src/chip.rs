@@ -21,7 +21,7 @@ use crate::yaml::{key_span, read_checked};
 pub use cluster::{ClusterSpec, TmaSpec};
 pub use needs::Needs;
 pub use occupancy::BlockNeeds;
-pub use tensor::{TensorArithmetic, TensorSpec, TensorType};
+pub use tensor::{TensorArithmetic, TensorSpec, TensorType, warpgroup_work, work};
 
 /// A chip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -200,6 +200,14 @@ impl UnitTable {
         let unit = |with| UnitSpec { count, per: UnitScope::Sm, with };
         self.0.insert(with, unit(None));
         self.0.insert(class, unit(Some(with)));
+    }
+
+    /// How many units of a class an SM of so many schedulers has.
+    pub fn of_sm(&self, class: UnitClass, schedulers: u32) -> u32 {
+        self.get(class).map_or(0, |unit| match unit.per {
+            UnitScope::Scheduler => unit.count * schedulers,
+            UnitScope::Sm => unit.count,
+        })
     }
 
     /// The units of a class, if the chip has any.

@@ -15,6 +15,7 @@ const SCRIPT: &[&str] = &[
     include_str!("script/answer.js"),
     include_str!("script/samples.js"),
     include_str!("script/roofline.js"),
+    include_str!("script/tensor.js"),
     include_str!("script/memory.js"),
     include_str!("script/listing.js"),
     include_str!("script/runs.js"),

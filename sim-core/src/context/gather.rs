@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sim_frontend::awaited::Awaited;
+use sim_frontend::isa::UnitClass;
 use sim_frontend::program::{Pc, Program, Text};
 use sim_memory::sm_memory::latency::{Kind, Level};
 
@@ -101,6 +102,9 @@ impl Context {
                 r.control_instructions += counts.control_instructions;
                 r.machine_instructions += counts.machine_instructions;
             }
+            let cores = self.chip.sm.units.of_sm(UnitClass::Tensor, self.chip.sm.schedulers);
+            let cycles = sm.stats.active_cycles * u64::from(cores);
+            std::mem::take(&mut sm.resident.tensor).add_to(&mut self.report.tensor, cycles);
             add_undefined(&mut self.kernels, std::mem::take(&mut sm.resident.undefined));
             if let Some(recorder) = sm.recorder.take() {
                 for (code, counts) in recorder.profile.iter().flat_map(|profile| &profile.programs) {

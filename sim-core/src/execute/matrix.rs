@@ -1,6 +1,7 @@
 //! Instructions on matrices, which all threads of a warp execute together: `mma`, `movmatrix`, `ldmatrix`,
 //! `stmatrix` (PTX ISA "Warp Level Matrix Multiply-Accumulate Instructions").
 
+use sim_frontend::chip::{warpgroup_work, work};
 use sim_frontend::matrix::{BlockScale, Element, MmaOp, SCALE_SOURCES, TileElements};
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
@@ -44,8 +45,16 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new("matrix", lanes, message));
         }
         match (op.class, &op.extra) {
-            (OpClass::Wgmma | OpClass::SetRegisters, _) => self.warpgroup(w, code, op),
-            (OpClass::Mma, Extra::Mma(mma)) => self.multiply(w, code, op, mma, lanes),
+            (OpClass::Wgmma | OpClass::SetRegisters, extra) => {
+                if let Extra::Wgmma(wgmma) = extra {
+                    self.tensor.count(warpgroup_work(wgmma), code.decoded[pc as usize].initiation);
+                }
+                self.warpgroup(w, code, op)
+            }
+            (OpClass::Mma, Extra::Mma(mma)) => {
+                self.tensor.count(work(mma), code.decoded[pc as usize].initiation);
+                self.multiply(w, code, op, mma, lanes)
+            }
             (OpClass::MoveMatrix, _) => {
                 let ops = || parts.iter().map(|&(pc, own)| (&code.program.ops[pc as usize], own));
                 let from = words_of(&self.warps[w], code, ops(), 0);

@@ -28,6 +28,7 @@ use crate::packet::Packet;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
 use crate::tensor::Scratch;
+use crate::tensor_counts::TensorCounts;
 use crate::tensor_map::BYTES;
 use crate::texture::Bindings;
 use crate::warp::{Tracked, Warp, WarpPlace};
@@ -197,6 +198,8 @@ pub struct Resident<P> {
     pub(super) computed: Step,
     /// Values that PTX leaves undefined, as they are counted: by grid and instruction.
     pub undefined: BTreeMap<(u32, Pc), UndefinedValues>,
+    /// What tensor cores did.
+    pub tensor: TensorCounts,
     /// Room for products of matrices, once there has been one.
     pub(super) scratch: Option<Box<Scratch>>,
     /// Warp slots as `%nwarpid` gives them.
@@ -241,6 +244,7 @@ impl<P: Reconvergence> Resident<P> {
             admissions: 0,
             computed: Step::Done,
             undefined: BTreeMap::new(),
+            tensor: TensorCounts::default(),
             scratch: None,
             slots: warp_slots as u32,
         }
@@ -290,6 +294,7 @@ impl<P: Reconvergence> Resident<P> {
             admissions,
             computed,
             undefined,
+            tensor,
             scratch: _,
             slots: _,
         } = self;
@@ -319,6 +324,7 @@ impl<P: Reconvergence> Resident<P> {
         *admissions = 0;
         *computed = Step::Done;
         undefined.clear();
+        *tensor = TensorCounts::default();
     }
 
     /// Warp and block slots grow to these numbers, for [`Functional`](crate::functional::Functional), which begins with

@@ -172,18 +172,32 @@ pub struct TensorSpec {
     pub wgmma: Option<WarpgroupSpec>,
 }
 
+/// Type and multiply-adds of a product; of a sparse one, those of the elements that are stored.
+pub fn work(op: &MmaOp) -> (TensorType, u32) {
+    let matrix = &op.matrix;
+    let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
+    let times = match (matrix.is_quad(), op.half.is_some()) {
+        (true, true) => 2,
+        (true, false) => 4,
+        _ => 1,
+    };
+    (TensorType::of(matrix.types), times * stored.multiply_adds())
+}
+
+/// The same of a warp's part of a product by its warpgroup.
+pub fn warpgroup_work(op: &WgmmaOp) -> (TensorType, u32) {
+    let matrix = &op.matrix;
+    let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
+    (TensorType::of(matrix.types), stored.multiply_adds())
+}
+
 impl TensorSpec {
     /// Latency and initiation interval of a product in core cycles; none where the chip does not execute it.
     pub fn cost(&self, op: &MmaOp) -> Option<(u32, u32)> {
         let matrix = &op.matrix;
-        let ty = TensorType::of(matrix.types);
+        let (ty, products) = work(op);
         let rate = (*self.rates.get(&ty)?).max(1);
         let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
-        let products = match (matrix.is_quad(), op.half.is_some()) {
-            (true, true) => 2 * stored.multiply_adds(),
-            (true, false) => 4 * stored.multiply_adds(),
-            _ => stored.multiply_adds(),
-        };
         let shape = format!("m{}n{}k{}", stored.m, stored.n, stored.k);
         let keys = [format!("{shape}_{}", ty.name()), shape, ty.name().into(), "default".into()];
         let latency = keys.iter().find_map(|key| self.latencies.get(key)).copied().unwrap_or(1);
@@ -193,10 +207,9 @@ impl TensorSpec {
     /// The same of a warp's part of a product by its warpgroup.
     pub fn warpgroup_cost(&self, op: &WgmmaOp) -> Option<(u32, u32)> {
         let spec = self.wgmma.as_ref()?;
-        let matrix = &op.matrix;
-        let rate = (*spec.rates.get(&TensorType::of(matrix.types))?).max(1);
-        let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
-        Some((spec.latency.max(1), stored.multiply_adds().div_ceil(rate).max(1)))
+        let (ty, products) = warpgroup_work(op);
+        let rate = (*spec.rates.get(&ty)?).max(1);
+        Some((spec.latency.max(1), products.div_ceil(rate).max(1)))
     }
 
     /// What is wrong with it: key and reason.

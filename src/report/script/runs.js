@@ -37,7 +37,7 @@
     section('figures', 'Figures', 2, figures(runs));
     const sampled = runs.filter((run) => run.report.samples);
     if (sampled.length > 0) section('time', 'Over time', 2, overTime(sampled));
-    section('roofline', 'Roofline', 2, roofline(runs));
+    section('roofline', 'Roofline', 2, [...roofline(runs), ...tensorRoofline(runs)]);
     section('stalls', 'Issue slots and stalls', 2, stalls(runs));
     section('memory', 'Caches and DRAM', 2, memory(runs));
     section('latency', 'Latency', 2, latencies(runs));
