@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use sim_core::report::DeviceReport;
+use sim_core::report::{DeviceReport, TensorReport};
 use sim_core::sanitizer::SanitizerReport;
 use sim_frontend::chip::ChipSpec;
 use sim_memory::sm_memory::latency::Level;
@@ -115,6 +115,19 @@ pub fn render(report: &Report, host: &HostReport, chip: &ChipSpec) -> String {
     out
 }
 
+/// What tensor cores did in so many seconds.
+fn tensor_cores(tensor: &TensorReport, chip: &ChipSpec, seconds: f64) -> String {
+    let machine = Machine::of(chip);
+    let rate = |(ty, count): (&&str, &u64)| {
+        let peak = machine.tensor_multiply_adds_per_second.get(ty).copied().unwrap_or(0) as f64;
+        let tera = *count as f64 / seconds / 1e12;
+        format!("{ty} {tera:.3} of {:.1} tera multiply-adds/s", peak / 1e12)
+    };
+    let rates: Vec<String> = tensor.by_type.iter().map(rate).collect();
+    let busy = percent(tensor.busy_cycles, tensor.active_cycles);
+    format!("tensor cores: {}; busy {busy:.1} % of the time", rates.join(", "))
+}
+
 /// What it says of the simulated machine.
 pub fn facts(report: &Report, chip: &ChipSpec) -> String {
     let mut out = String::new();
@@ -192,19 +205,7 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
             percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
         );
         if let Some(tensor) = &d.tensor {
-            let machine = Machine::of(chip);
-            let rate = |ty: &str, count: u64| {
-                let peak = machine.tensor_multiply_adds_per_second.get(ty).copied().unwrap_or(0) as f64;
-                let tera = count as f64 / seconds / 1e12;
-                format!("{ty} {tera:.3} of {:.1} tera multiply-adds/s", peak / 1e12)
-            };
-            let rates: Vec<String> = tensor.by_type.iter().map(|(ty, count)| rate(ty, *count)).collect();
-            let _ = writeln!(
-                out,
-                "tensor cores: {}; busy {:.1} % of the time",
-                rates.join(", "),
-                percent(tensor.busy_cycles, tensor.active_cycles)
-            );
+            let _ = writeln!(out, "{}", tensor_cores(tensor, chip, seconds));
         }
         if let Some(tma) = &m.tma {
             let _ = writeln!(

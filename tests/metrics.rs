@@ -148,15 +148,15 @@ fn a_report_whose_figures_are_no_numbers_is_refused() {
 }
 
 /// A product of square matrices of n rows has n³ multiply-adds, whatever it is made of; sparse ones store half of them. At
-/// their rate they hold the tensor cores, and more than there are cannot be held.
+/// their rate they hold the tensor cores: those of the chip, of which an SM has 4 or 8, and no more.
 #[test]
 fn multiply_adds_of_tensor_cores_are_those_of_the_products() {
-    for (workload, chip, ty, part) in [
-        ("hgemm_mma", "a100", "f16_f32", 1.0),
-        ("hgemm_wmma", "v100", "f16_f32", 1.0),
-        ("igemm", "a100", "int8", 1.0),
-        ("sparse_gemm", "a100", "f16_f32", 0.5),
-        ("hgemm_wgmma", "h100", "f16_f32", 1.0),
+    for (workload, (chip, of_sm), ty, part) in [
+        ("hgemm_mma", ("a100", 4.0), "f16_f32", 1.0),
+        ("hgemm_wmma", ("v100", 8.0), "f16_f32", 1.0),
+        ("igemm", ("a100", 4.0), "int8", 1.0),
+        ("sparse_gemm", ("a100", 4.0), "f16_f32", 0.5),
+        ("hgemm_wgmma", ("h100", 4.0), "f16_f32", 1.0),
     ] {
         let report = json(&warpsim(&["run", workload, "--chip", chip, "--json"]));
         let count = 128.0f64.powi(3) * part;
@@ -164,7 +164,7 @@ fn multiply_adds_of_tensor_cores_are_those_of_the_products() {
         assert_eq!(at(&report, "tensor.multiply_adds"), count, "{workload}");
         let peak = at(&report, &format!("machine.tensor_multiply_adds_per_second.{ty}"));
         let busy = at(&report, "tensor.busy_cycles");
-        let cores = 4.0 * at(&report, "sms");
+        let cores = of_sm * at(&report, "sms");
         let rate = peak / (at(&report, "machine.core_khz") * 1000.0) / cores;
         assert_eq!(busy, count / rate, "{workload}");
         assert!(busy < at(&report, "tensor.active_cycles"), "{workload}");

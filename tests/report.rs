@@ -230,7 +230,9 @@ fn products_of_matrices_have_a_roofline_of_their_own() {
     let folder = Folder::new("report-tensor");
     let dirs = [("hgemm_mma", "a100"), ("vecadd", "a100")].map(|(workload, chip)| {
         let dir = folder.join(workload);
-        let out = warpsim(&["run", workload, "--chip", chip, "--out", &dir]);
+        // What the host copies does not stay in L2, so DRAM has traffic.
+        let set = "memory.copies_fill_l2=false";
+        let out = warpsim(&["run", workload, "--chip", chip, "--set", set, "--out", &dir]);
         assert!(out.status.success(), "{}", text(&out.stderr));
         if workload == "hgemm_mma" {
             assert!(text(&out.stdout).contains("tensor cores: f16_f32 "), "{}", text(&out.stdout));
@@ -245,17 +247,10 @@ fn products_of_matrices_have_a_roofline_of_their_own() {
         let found = look(&browser, &folder, &page, screen);
         check(&found, screen);
         let tensor = table(section(&found, "roofline"), "Roofline of tensor cores");
-        let rows = list(tensor, "rows");
-        assert_eq!(rows.len(), 2, "{tensor}");
-        let seconds =
-            report["cycles"].as_f64().unwrap() / (report["machine"]["core_khz"].as_f64().unwrap() * 1e3);
-        let rate = 128f64.powi(3) / seconds / 1e12;
+        assert_eq!(list(tensor, "rows").len(), 2, "{tensor}");
+        let rate = 128f64.powi(3) / (micros(&report, report["cycles"].as_f64().unwrap()) * 1e6);
         let shown = number(tensor, "hgemm_mma", "10¹² multiply-adds per second");
         assert!((shown / rate - 1.0).abs() < 1e-12, "{shown} {rate}");
-        assert_eq!(
-            number(tensor, "hgemm_mma", "peak") * 1e12,
-            report["machine"]["tensor_multiply_adds_per_second"]["f16_f32"].as_f64().unwrap()
-        );
     }
 }
 

@@ -32,7 +32,7 @@ fn queue() -> String {
     said("squeue", &["--noheader", "--array", "--format=%F_%a %T %r"])
 }
 
-fn is_claim(path: &PathBuf) -> bool {
+fn is_claim(path: &Path) -> bool {
     path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
 }
 
@@ -45,7 +45,7 @@ fn claims(results: &str) -> Vec<PathBuf> {
     list(Path::new(results).join("claims"))
         .filter(|path| path.is_dir())
         .flat_map(list)
-        .filter(is_claim)
+        .filter(|path| is_claim(path))
         .collect()
 }
 

@@ -16,6 +16,7 @@ mod on_chip;
 mod order;
 mod proxies;
 mod sent;
+mod stored;
 pub mod threads;
 mod told;
 
@@ -70,7 +71,7 @@ struct Block {
     /// Its mbarrier objects by address.
     objects: BTreeMap<u32, on_chip::Object>,
     /// By the address of a line of its shared memory: what threads have stored there since the last fence between proxies.
-    stored: BTreeMap<u32, proxies::Stored>,
+    stored: BTreeMap<u32, stored::Stored>,
 }
 
 /// Where a component's events come from: SMs first, then partitions.
@@ -175,7 +176,7 @@ impl Checker {
         let follows = axioms || kernels.iter().any(|kernel| releases(&kernel.code.program));
         let asked = sanitizer.as_ref().is_some_and(|sanitizer| sanitizer.kinds.sync);
         let proxies =
-            kernels.iter().map(|kernel| asked && proxies::reads_shared(&kernel.code.program)).collect();
+            kernels.iter().map(|kernel| asked && stored::reads_shared(&kernel.code.program)).collect();
         Self { kernels, axioms, follows, sanitizer, proxies, next: EVERY, ..Self::default() }
     }
 

@@ -4,8 +4,7 @@
 //! Any such fence that a thread of the cluster has executed since counts for all bytes stored before it: it may stand for
 //! more than it orders, so what is found is wrong, and not all is found. What `cp.async` copies is not followed.
 
-use sim_frontend::form::BulkWay;
-use sim_frontend::program::{Extra, Program};
+use sim_frontend::program::Extra;
 use sim_memory::access::AccessKind;
 use sim_memory::line::{ByteMask, LINE_BYTES};
 use sim_memory::vocabulary::{Cycle, Scope, Semantics, WARP_LANES};
@@ -13,28 +12,8 @@ use sim_memory::vocabulary::{Cycle, Scope, Semantics, WARP_LANES};
 use super::Checker;
 use super::lines::Transfer;
 use super::on_chip::Access;
+use super::stored::Stored;
 use crate::sanitizer::findings::Kind;
-
-/// What threads have stored to a line.
-#[derive(Clone, Debug)]
-pub(super) struct Stored {
-    /// Fences of the cluster before.
-    fences: u32,
-    bytes: ByteMask,
-    /// The last access.
-    last: Transfer,
-}
-
-/// True if asynchronous operations of a program read shared memory.
-pub(super) fn reads_shared(program: &Program) -> bool {
-    let copies = |way: BulkWay| matches!(way, BulkWay::Store | BulkWay::Between);
-    program.ops.iter().any(|op| match &op.extra {
-        Extra::Bulk(facts) => copies(facts.way),
-        Extra::Tensor(facts) => copies(facts.way),
-        Extra::Wgmma(_) => true,
-        _ => false,
-    })
-}
 
 impl Checker {
     /// A line of the shared memory of a block is accessed, by threads or by an asynchronous operation.
