@@ -13,7 +13,7 @@ const SHIPPED: [(&str, &[&str]); 4] = [
     ("docs", &["md"]),
 ];
 
-fn main() {
+fn main() -> std::io::Result<()> {
     for path in [".git/HEAD", ".git/refs", ".git/index"] {
         println!("cargo:rerun-if-changed={path}");
     }
@@ -33,11 +33,11 @@ fn main() {
     };
     println!("cargo:rustc-env=WARPSIM_TARGET={}", of("TARGET"));
     println!("cargo:rustc-env=WARPSIM_OPTIMISED={optimised}");
-    shipped(Path::new(&of("CARGO_MANIFEST_DIR")), Path::new(&of("OUT_DIR")));
+    shipped(Path::new(&of("CARGO_MANIFEST_DIR")), Path::new(&of("OUT_DIR")))
 }
 
 /// Writes the table of the files that ship, by their paths.
-fn shipped(root: &Path, out: &Path) {
+fn shipped(root: &Path, out: &Path) -> std::io::Result<()> {
     let mut files = Vec::new();
     for (folder, extensions) in SHIPPED {
         collect(&root.join(folder), extensions, &mut files);
@@ -50,8 +50,7 @@ fn shipped(root: &Path, out: &Path) {
         let _ = writeln!(text, "({:?}, include_bytes!({:?})),", name(file), file.display().to_string());
     }
     text.push_str("]\n");
-    let path = out.join("shipped.rs");
-    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    std::fs::write(out.join("shipped.rs"), text)
 }
 
 fn collect(folder: &Path, extensions: &[&str], out: &mut Vec<PathBuf>) {

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use sim_core::monitor::Check;
-use sim_core::options::{MEMORY_MODEL, Undefined};
+use sim_core::options::MEMORY_MODEL;
 use sim_core::sanitizer::findings::{Finding, Kind};
 use sim_core::sanitizer::{Kinds, SanitizerReport};
 use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::workload::UndefinedValues;
 
 use crate::files;
 
@@ -49,8 +50,8 @@ impl Checks {
 
 /// What becomes of values that PTX leaves undefined in a program that was not written for the simulator: those that work on
 /// hardware although they read such values work here, unless this is what is looked for.
-pub fn undefined_in_programs(check: Check, sanitize: Kinds) -> Undefined {
-    if check == Check::Full || sanitize.sync { Undefined::Fault } else { Undefined::Counted }
+pub fn undefined_in_programs(check: Check, sanitize: Kinds) -> UndefinedValues {
+    if check == Check::Full || sanitize.sync { UndefinedValues::Fault } else { UndefinedValues::Zero }
 }
 
 /// A line of a source whose findings do not count.

@@ -3,18 +3,14 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(unsafe_code, reason = "the interface is C's")]
 
+mod common;
+
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
+use common::maps::{Map, User, ask_for};
 use sim_core::tensor_map::{Im2col, TensorMap};
-use warpsim::device::DeviceRequest;
-use warpsim::device::program::{ENVIRONMENT, ProgramRequest};
-use warpsim_cuda::driver::context::{cuCtxSetCurrent, cuDevicePrimaryCtxRetain};
-use warpsim_cuda::driver::device::cuInit;
 use warpsim_cuda::driver::entries::cuGetProcAddress_v2;
-use warpsim_cuda::driver::launch::cuLaunchKernel;
-use warpsim_cuda::driver::memory::{cuMemAlloc_v2, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2};
-use warpsim_cuda::driver::modules::{cuModuleGetFunction, cuModuleLoadData};
 use warpsim_cuda::driver::tensor_maps::{
     cuTensorMapEncodeIm2col, cuTensorMapEncodeIm2colWide, cuTensorMapEncodeTiled, cuTensorMapReplaceAddress,
 };
@@ -53,11 +49,6 @@ const PTX: &CStr = c".version 8.3
     ret;
 }
 ";
-
-/// A `CUtensorMap` in the program's memory.
-#[repr(C, align(64))]
-#[derive(Clone, Copy)]
-struct Map([u8; 128]);
 
 /// The arguments of `cuTensorMapEncodeTiled`, good ones.
 #[derive(Clone)]
@@ -111,10 +102,6 @@ impl Tiled {
             )
         }
     }
-}
-
-fn in_bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
-    words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
 fn limits(address: u64) {
@@ -272,26 +259,11 @@ fn columns(address: u64) {
 /// One test: the device of a process is made once.
 #[test]
 fn maps_are_made_checked_and_used() {
-    let device = DeviceRequest { chip: "h100".into(), ..DeviceRequest::default() };
-    let request = ProgramRequest { device, program: "test".into(), ..ProgramRequest::default() };
-    let request = serde_json::to_string(&request).expect("JSON");
-    // SAFETY: no other thread of this test reads the environment.
-    unsafe { std::env::set_var(ENVIRONMENT, request) };
-    let (mut context, mut module, mut function, mut tensor, mut out) = (0, 0, 0, 0, 0);
+    ask_for("h100");
     let mut map = Map([0; 128]);
-    // SAFETY: places and texts are valid.
-    unsafe {
-        assert_eq!(good(4096).encode(&raw mut map), 3, "before cuInit");
-        assert_eq!(cuInit(0), 0);
-        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
-        assert_eq!(cuCtxSetCurrent(context), 0);
-        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
-        assert_eq!(cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()), 0);
-        assert_eq!(cuMemAlloc_v2(&raw mut tensor, 4 * 400), 0);
-        assert_eq!(cuMemAlloc_v2(&raw mut out, 128), 0);
-        let words = in_bytes(0..400);
-        assert_eq!(cuMemcpyHtoD_v2(tensor, words.as_ptr() as u64, words.len()), 0);
-    }
+    assert_eq!(good(4096).encode(&raw mut map), 3, "before cuInit");
+    let user = User::new(PTX, 0..400);
+    let tensor = user.tensor;
     limits(tensor);
     columns(tensor);
     slices(tensor);
@@ -299,18 +271,11 @@ fn maps_are_made_checked_and_used() {
     for first in [0u32, 160] {
         // The same map of a tensor that begins elsewhere.
         let begin = (tensor + 4 * u64::from(first)) as *mut c_void;
-        let mut found = [0u32; 32];
-        // SAFETY: places and arguments are valid.
-        unsafe {
-            assert_eq!(cuTensorMapReplaceAddress((&raw mut map).cast(), begin), 0);
-            let arguments = [(&raw const map).cast::<c_void>(), (&raw const out).cast()];
-            let function = function as *const c_void;
-            let code = cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), arguments.as_ptr(), null());
-            assert_eq!(code, 0);
-            assert_eq!(cuMemcpyDtoH_v2(found.as_mut_ptr() as u64, out, 128), 0);
-        }
+        // SAFETY: the place is valid.
+        assert_eq!(unsafe { cuTensorMapReplaceAddress((&raw mut map).cast(), begin) }, 0);
+        let found = user.run(&map, 32);
         let word = |i: u32| first + (1 + i / 8) * 24 + 4 + i % 8;
-        assert_eq!(found.to_vec(), (0..32).map(word).collect::<Vec<_>>());
+        assert_eq!(found, (0..32).map(word).collect::<Vec<_>>());
     }
     // SAFETY: the place is valid.
     assert_eq!(unsafe { cuTensorMapReplaceAddress((&raw mut map).cast(), (tensor + 4) as *mut c_void) }, 1);

@@ -3,18 +3,14 @@
 #![allow(missing_docs, reason = "tests")]
 #![allow(unsafe_code, reason = "the interface is C's")]
 
+mod common;
+
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
+use common::maps::{Map, User, ask_for};
 use sim_core::tensor_map::{AlongW, Atom, Im2col, TensorMap};
-use warpsim::device::DeviceRequest;
-use warpsim::device::program::{ENVIRONMENT, ProgramRequest};
-use warpsim_cuda::driver::context::{cuCtxSetCurrent, cuDevicePrimaryCtxRetain};
-use warpsim_cuda::driver::device::cuInit;
 use warpsim_cuda::driver::entries::cuGetProcAddress_v2;
-use warpsim_cuda::driver::launch::cuLaunchKernel;
-use warpsim_cuda::driver::memory::{cuMemAlloc_v2, cuMemcpyDtoH_v2, cuMemcpyHtoD_v2};
-use warpsim_cuda::driver::modules::{cuModuleGetFunction, cuModuleLoadData};
 use warpsim_cuda::driver::tensor_maps::cuTensorMapEncodeIm2colWide;
 
 /// Loads four pixels of eight words from (2, 0) on, and one of the halo, and stores them.
@@ -53,11 +49,6 @@ const PTX: &CStr = c".version 8.6
     ret;
 }
 ";
-
-/// A `CUtensorMap` in the program's memory.
-#[repr(C, align(64))]
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Map([u8; 128]);
 
 /// The arguments, good ones.
 #[derive(Clone)]
@@ -188,36 +179,12 @@ fn limits(address: u64) {
 /// One test: the device of a process is made once.
 #[test]
 fn maps_of_pixels_along_w_are_made_checked_and_used() {
-    let device = DeviceRequest { chip: "b200".into(), ..DeviceRequest::default() };
-    let request = ProgramRequest { device, program: "test".into(), ..ProgramRequest::default() };
-    let request = serde_json::to_string(&request).expect("JSON");
-    // SAFETY: no other thread of this test reads the environment.
-    unsafe { std::env::set_var(ENVIRONMENT, request) };
-    let (mut context, mut module, mut function, mut tensor, mut out) = (0, 0, 0, 0, 0);
+    ask_for("b200");
     let mut map = Map([0; 128]);
-    // SAFETY: places and texts are valid.
-    unsafe {
-        assert_eq!(cuInit(0), 0);
-        assert_eq!(cuDevicePrimaryCtxRetain(&raw mut context, 0), 0);
-        assert_eq!(cuCtxSetCurrent(context), 0);
-        assert_eq!(cuModuleLoadData(&raw mut module, PTX.as_ptr().cast()), 0);
-        assert_eq!(cuModuleGetFunction(&raw mut function, module, c"k".as_ptr()), 0);
-        assert_eq!(cuMemAlloc_v2(&raw mut tensor, 4 * 80), 0);
-        assert_eq!(cuMemAlloc_v2(&raw mut out, 160), 0);
-        let words: Vec<u8> = (1..81u32).flat_map(u32::to_le_bytes).collect();
-        assert_eq!(cuMemcpyHtoD_v2(tensor, words.as_ptr() as u64, words.len()), 0);
-    }
-    limits(tensor);
-    assert_eq!(good(tensor).encode(&raw mut map), 0);
-    let mut found = [0u32; 40];
-    // SAFETY: places and arguments are valid.
-    unsafe {
-        let arguments = [(&raw const map).cast::<c_void>(), (&raw const out).cast()];
-        let function = function as *const c_void;
-        let code = cuLaunchKernel(function, 1, 1, 1, 40, 1, 1, 0, null_mut(), arguments.as_ptr(), null());
-        assert_eq!(code, 0);
-        assert_eq!(cuMemcpyDtoH_v2(found.as_mut_ptr() as u64, out, 160), 0);
-    }
+    let user = User::new(PTX, 1..81);
+    limits(user.tensor);
+    assert_eq!(good(user.tensor).encode(&raw mut map), 0);
+    let found = user.run(&map, 40);
     // Pixels 2 and 3, then -1, 0 and 1 of the next image; in the second row of 128 bytes chunks are exchanged.
     for (number, (w, image)) in [(2i32, 0), (3, 0), (-1, 1), (0, 1), (1, 1)].into_iter().enumerate() {
         for channel in 0..8 {

@@ -15,9 +15,7 @@ use sim_memory::vocabulary::{Cycle, StateSpace, WARP_LANES};
 use crate::bulk::{Job, Way};
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
-use crate::execute::{
-    Executed, Issuer, Resident, Step, Stepped, UndefinedValues, World, deliver, write_wide,
-};
+use crate::execute::{Executed, Issuer, Resident, Step, Stepped, UndefinedReads, World, deliver, write_wide};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
@@ -203,7 +201,7 @@ impl<P: Reconvergence> Functional<P> {
     }
 
     /// Values that PTX leaves undefined, as they were counted since this was last asked.
-    pub fn take_undefined(&mut self) -> BTreeMap<(u32, Pc), UndefinedValues> {
+    pub fn take_undefined(&mut self) -> BTreeMap<(u32, Pc), UndefinedReads> {
         std::mem::take(&mut self.resident.undefined)
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sim_frontend::workload::UndefinedValues;
 use sim_memory::vocabulary::Cycle;
 
 use crate::instruction_set::InstructionSet;
@@ -27,7 +28,7 @@ pub struct Options {
     /// Run-time checks.
     pub check: Check,
     /// What becomes of values that PTX leaves undefined, unless nothing is checked.
-    pub undefined: Undefined,
+    pub undefined: UndefinedValues,
     /// Executions are checked against the memory consistency model of PTX.
     pub memory_model: bool,
     /// What sanitizers look for.
@@ -65,7 +66,7 @@ impl Options {
             scheduler,
             threads: 1,
             check: Check::Safety,
-            undefined: Undefined::Fault,
+            undefined: UndefinedValues::Fault,
             memory_model: false,
             sanitize: Kinds::default(),
             max_cycles: None,
@@ -93,16 +94,6 @@ impl Options {
         }
         names.join(",")
     }
-}
-
-/// What becomes of a value that PTX leaves undefined: what `shfl` reads from a lane that does not participate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Undefined {
-    /// The thread faults.
-    #[default]
-    Fault,
-    /// It is 0, and the report of the kernel counts it.
-    Counted,
 }
 
 /// Holds workers up, to test that nothing depends on who is first: called with the worker's

@@ -334,6 +334,11 @@ impl Matrix {
         usize::from(self.shape.k) / if self.sparse { 2 } else { 1 }
     }
 
+    /// The shape, with the elements of a row of A that fragments hold.
+    pub fn stored_shape(&self) -> MatrixShape {
+        MatrixShape { k: self.stored_k() as u16, ..self.shape }
+    }
+
     /// Registers of the fragments D, A, B and C of an `mma`.
     pub fn registers(&self) -> [usize; 4] {
         let [m, n, k] = [self.shape.m, self.shape.n, self.shape.k].map(usize::from);

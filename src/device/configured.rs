@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sim_core::monitor::Check;
-use sim_core::options::{Options, Undefined};
+use sim_core::options::Options;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Diagnostic;
@@ -153,9 +153,10 @@ impl Configured {
             scheduler: request.scheduler.clone(),
             functional: request.functional,
         };
-        let zero = workload.is_none_or(|workload| workload.undefined_values == UndefinedValues::Zero);
-        let undefined =
-            if zero { undefined_in_programs(request.check, request.sanitize) } else { Undefined::Fault };
+        let undefined = match workload.map(|workload| workload.undefined_values) {
+            Some(UndefinedValues::Fault) => UndefinedValues::Fault,
+            Some(UndefinedValues::Zero) | None => undefined_in_programs(request.check, request.sanitize),
+        };
         Self::new(chip, set, how, known, |policy, scheduler| Options {
             policy,
             scheduler: scheduler.scheduler,

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use sim_core::error::SimError;
-use sim_core::options::Undefined;
 use sim_frontend::load::target_of;
+use sim_frontend::workload::UndefinedValues;
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::cache::{CachedLine, Class};
 
@@ -194,7 +194,7 @@ impl Recording {
         if *non_portable_cluster {
             cluster += ", non_portable_cluster: true";
         }
-        if device.configured().options.undefined == Undefined::Counted {
+        if device.configured().options.undefined == UndefinedValues::Zero {
             text.push_str("undefined_values: zero\n");
         }
         let arguments = self.arguments(device);

@@ -198,6 +198,9 @@ fn read(source: &Source) -> Result<File, Vec<Diagnostic>> {
                 return Err(bad(format!("`{path}` does not lie below the folder of the run")));
             }
         }
+        if measured.files.iter().any(|input| input.span == 0) {
+            return Err(bad(format!("a file of `{}` has the span 0; it is at least 1", measured.program)));
+        }
         for kernel in &measured.kernels {
             Regex::new(&kernel.kernel).map_err(|error| bad(error.to_string()))?;
             for (machine, counts) in &kernel.measured {
@@ -297,7 +300,10 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
         .filter_map(|kernel| kernel.measured.get(job.name).map(|counts| (kernel, counts)))
         .collect();
     let file = job.file.canonicalize().map_err(|error| wrong(files::unreadable(&job.file, &error)))?;
-    let mut command = CudaCommand::parse(&job.measured.arguments).unwrap_or_default();
+    let mut command = match job.measured.arguments.trim() {
+        "" => CudaCommand::default(),
+        arguments => CudaCommand::parse(arguments).map_err(|error| vec![error])?,
+    };
     command.words.insert(0, file.into_os_string());
     command.folder = Some(folder);
     command.time = kernels.iter().map(|(kernel, _)| kernel.rule()).collect();
@@ -312,6 +318,7 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
     };
     let run = CudaRun::new(&request, &command, &Known::default())?;
     let ended = run.run(&Outputs::default())?;
+    eprintln!("{} on {}: {:.1} s", job.measured.program, job.name, ended.time.as_secs_f64());
     if let (result @ ("fault" | "fail" | "stopped"), message) = run.verdict(&ended) {
         return Err(wrong(format!("{result}: {message}")));
     }
@@ -364,7 +371,7 @@ impl Input {
     fn text(&self) -> String {
         let mut text = self.header.clone();
         for line in 0..self.lines {
-            let _ = writeln!(text, "{}", self.first + line % self.span.max(1));
+            let _ = writeln!(text, "{}", self.first + line % self.span);
         }
         text
     }
@@ -454,6 +461,7 @@ mod tests {
         assert!(error(&text("t", "k", "1", "a")).contains("source `t`"));
         assert!(error(&text("s", "(", "1", "a")).contains("regex"));
         assert!(error(&text("s", "k", "0", "a")).contains("no cycles"));
+        assert!(error(&text("s", "k", "1", "a").replace("span: 1", "span: 0")).contains("span 0"));
         assert!(error(&text("s", "k", "1", "../a")).contains("does not lie below"));
         assert!(error(&text("s", "k", "1", "/a")).contains("does not lie below"));
         assert!(

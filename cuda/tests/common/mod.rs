@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each file of tests calls some")]
 
+pub mod maps;
+
 use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};

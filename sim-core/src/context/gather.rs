@@ -10,7 +10,7 @@ use sim_memory::sm_memory::latency::{Kind, Level};
 use super::Context;
 use crate::counts::KernelCounts;
 use crate::engine::{Engine, KernelTimes};
-use crate::execute::UndefinedValues;
+use crate::execute::UndefinedReads;
 use crate::reconvergence::Reconvergence;
 use crate::report::{KernelReport, LineReport, MemoryReport, SmReport, Time, UndefinedReport};
 use crate::sm::profile::{OpCounts, merge};
@@ -248,7 +248,7 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
 }
 
 /// Adds what an SM has counted of values that PTX leaves undefined; a report has the instructions in their order.
-pub(super) fn add_undefined(reports: &mut [KernelReport], counted: BTreeMap<(u32, Pc), UndefinedValues>) {
+pub(super) fn add_undefined(reports: &mut [KernelReport], counted: BTreeMap<(u32, Pc), UndefinedReads>) {
     for ((grid, pc), values) in counted {
         let Some(report) = reports.get_mut(grid as usize) else { continue };
         match report.undefined_values.binary_search_by_key(&pc, |other| other.pc) {

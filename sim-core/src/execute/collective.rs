@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use sim_frontend::form::{Reduction, ShflMode, VoteMode};
 use sim_frontend::program::{Extra, Op, OpClass, Pc, Row};
+use sim_frontend::workload::UndefinedValues;
 use sim_memory::atomics::NAN_F32;
 use sim_memory::observation::Event;
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use super::meet::Meeting;
-use super::resident::{Resident, Step, UndefinedValues};
+use super::resident::{Resident, Step, UndefinedReads};
 use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::monitor::Check;
-use crate::options::Undefined;
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::registers::{first_lane, guard, read_element, read_row, write_element, write_pred};
 use crate::warp::Warp;
@@ -266,7 +266,7 @@ impl<P: Reconvergence> Resident<P> {
     fn count_undefined(&mut self, kernel: &Arc<Kernel>, parts: &[(Pc, LaneMask)], lanes: LaneMask) {
         for &(pc, own) in parts.iter().filter(|(_, own)| own & lanes != 0) {
             let counted = self.undefined.entry((kernel.grid_id, pc));
-            let none = || UndefinedValues { kernel: Arc::clone(kernel), lanes: 0 };
+            let none = || UndefinedReads { kernel: Arc::clone(kernel), lanes: 0 };
             counted.or_insert_with(none).lanes += u64::from((own & lanes).count_ones());
         }
     }
@@ -319,7 +319,7 @@ impl<P: Reconvergence> Resident<P> {
                     let (source, inside) = shuffle_source(mode, lane, b[l], c[l]);
                     if inside && lanes >> source & 1 == 0 {
                         // PTX leaves the value undefined.
-                        if self.world.check == Check::Off || self.world.undefined == Undefined::Counted {
+                        if self.world.check == Check::Off || self.world.undefined == UndefinedValues::Zero {
                             in_range |= 1 << lane;
                             undefined |= 1 << lane;
                             continue;

@@ -38,7 +38,7 @@ pub(crate) use matrix::addressing_lanes;
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};
-pub use resident::{LocalLatency, Resident, Step, UndefinedValues, World};
+pub use resident::{LocalLatency, Resident, Step, UndefinedReads, World};
 
 use crate::block::Block;
 use crate::code::{Code, DecodedOp};

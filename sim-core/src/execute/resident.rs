@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sim_frontend::chip::TensorArithmetic;
 use sim_frontend::program::{NO_PC, Pc};
+use sim_frontend::workload::UndefinedValues;
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::observation::{Event, ObjectAction};
@@ -23,7 +24,6 @@ use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::lookups::Lookups;
 use crate::monitor::Check;
-use crate::options::Undefined;
 use crate::packet::Packet;
 use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::first_lane;
@@ -111,7 +111,7 @@ pub struct World {
     /// Run-time checks.
     pub check: Check,
     /// What becomes of values that PTX leaves undefined, unless nothing is checked.
-    pub undefined: Undefined,
+    pub undefined: UndefinedValues,
     /// The registers that each thread has written are known.
     pub track_registers: bool,
     /// How tensor cores add, where the chip has any.
@@ -120,9 +120,9 @@ pub struct World {
     pub schedule_dependent: bool,
 }
 
-/// Values that PTX leaves undefined which an instruction has read.
+/// What an instruction has read of values that PTX leaves undefined.
 #[derive(Clone, Debug)]
-pub struct UndefinedValues {
+pub struct UndefinedReads {
     /// The kernel of the instruction.
     pub kernel: Arc<Kernel>,
     /// Lanes that have read them, summed over issues.
@@ -197,7 +197,7 @@ pub struct Resident<P> {
     /// What the last collective did.
     pub(super) computed: Step,
     /// Values that PTX leaves undefined, as they are counted: by grid and instruction.
-    pub undefined: BTreeMap<(u32, Pc), UndefinedValues>,
+    pub undefined: BTreeMap<(u32, Pc), UndefinedReads>,
     /// What tensor cores did.
     pub tensor: TensorCounts,
     /// Room for products of matrices, once there has been one.

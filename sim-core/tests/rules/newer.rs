@@ -3,7 +3,7 @@
 
 use sim_core::device::Options;
 use sim_core::monitor::Check;
-use sim_core::options::Undefined;
+use sim_frontend::workload::UndefinedValues;
 
 use crate::machine::{Run, chip, device_with, module};
 
@@ -107,7 +107,7 @@ fn values_of_lanes_that_do_not_participate_are_a_fault_or_counted() {
                 shfl.sync.bfly.b32 %b, %t, 1, 31, 0xffff;\n\
                 shfl.sync.down.b32 %r|%p, %r, 4, 31, 0xffff;\n@!%p mov.u32 %r, 999;\nDONE:\n";
     let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
-    let ran = |functional: bool, policy: &str, check: Check, undefined: Undefined| {
+    let ran = |functional: bool, policy: &str, check: Check, undefined: UndefinedValues| {
         let change = |o| Options { allow_newer_isa: true, check, undefined, ..o };
         let mut run = Run::new(device_with(chip(|_| {}), policy, change), &text, false, 192);
         run.launch(3, 64, functional).expect("it fits");
@@ -122,7 +122,8 @@ fn values_of_lanes_that_do_not_participate_are_a_fault_or_counted() {
         .collect();
     for policy in ["crs_stack", "convergence_barriers", "mimd"] {
         for functional in [false, true] {
-            let (words, values) = ran(functional, policy, Check::Full, Undefined::Counted).expect("it ends");
+            let (words, values) =
+                ran(functional, policy, Check::Full, UndefinedValues::Zero).expect("it ends");
             assert_eq!(words, expected, "{policy}");
             let [values] = values.as_slice() else { panic!("{values:?}") };
             assert_eq!(values.lanes, 3 * 2 * 4, "{policy}: each lane is counted once");
@@ -132,10 +133,12 @@ fn values_of_lanes_that_do_not_participate_are_a_fault_or_counted() {
                 Some("shfl.sync.down.b32 %r|%p, %r, 4, 31, 0xffff;")
             );
 
-            let (words, values) = ran(functional, policy, Check::Off, Undefined::Fault).expect("it ends");
+            let (words, values) =
+                ran(functional, policy, Check::Off, UndefinedValues::Fault).expect("it ends");
             assert_eq!((words, values.len()), (expected.clone(), 0), "{policy}: nothing is checked");
-            let why =
-                ran(functional, policy, Check::Safety, Undefined::Fault).expect_err("a fault").to_string();
+            let why = ran(functional, policy, Check::Safety, UndefinedValues::Fault)
+                .expect_err("a fault")
+                .to_string();
             assert!(why.contains("lane 12 reads from lane 16, which does not participate"), "{why}");
         }
     }

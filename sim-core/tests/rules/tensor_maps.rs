@@ -3,7 +3,7 @@
 use sim_core::tensor_map::{Im2col, TensorMap};
 
 use crate::clusters::TIMED;
-use crate::tensor_copies::{HOWS, LOADED, ran, words_map};
+use crate::tensor_copies::{HOWS, LOADED, in_every_way, ran, words_map};
 
 /// Images of three pixels of 20 words, two of them; the box of a filter of two pixels, padded by one on the left.
 fn images() -> TensorMap {
@@ -146,12 +146,7 @@ fn loaded(map: &TensorMap, copy: &str) -> Vec<u32> {
     let body = format!(
         "mov.b16 %mask, 1;\n@!%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%object], %bytes;\n@!%p {copy}\n{LOADED}"
     );
-    let mut found: Option<Vec<u32>> = None;
-    for how in HOWS {
-        let words = ran(map, &body, 1, how).unwrap_or_else(|e| panic!("{}: {e}", how.policy))[..64].to_vec();
-        assert_eq!(*found.get_or_insert_with(|| words.clone()), words, "{} {}", how.policy, how.functional);
-    }
-    found.expect("there are ways")
+    in_every_way(map, &body)
 }
 
 #[test]

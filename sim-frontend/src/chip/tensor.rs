@@ -175,29 +175,25 @@ pub struct TensorSpec {
 /// Type and multiply-adds of a product; of a sparse one, those of the elements that are stored.
 pub fn work(op: &MmaOp) -> (TensorType, u32) {
     let matrix = &op.matrix;
-    let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
     let times = match (matrix.is_quad(), op.half.is_some()) {
         (true, true) => 2,
         (true, false) => 4,
         _ => 1,
     };
-    (TensorType::of(matrix.types), times * stored.multiply_adds())
+    (TensorType::of(matrix.types), times * matrix.stored_shape().multiply_adds())
 }
 
 /// The same of a warp's part of a product by its warpgroup.
 pub fn warpgroup_work(op: &WgmmaOp) -> (TensorType, u32) {
-    let matrix = &op.matrix;
-    let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
-    (TensorType::of(matrix.types), stored.multiply_adds())
+    (TensorType::of(op.matrix.types), op.matrix.stored_shape().multiply_adds())
 }
 
 impl TensorSpec {
     /// Latency and initiation interval of a product in core cycles; none where the chip does not execute it.
     pub fn cost(&self, op: &MmaOp) -> Option<(u32, u32)> {
-        let matrix = &op.matrix;
         let (ty, products) = work(op);
         let rate = (*self.rates.get(&ty)?).max(1);
-        let stored = MatrixShape { k: matrix.stored_k() as u16, ..matrix.shape };
+        let stored = op.matrix.stored_shape();
         let shape = format!("m{}n{}k{}", stored.m, stored.n, stored.k);
         let keys = [format!("{shape}_{}", ty.name()), shape, ty.name().into(), "default".into()];
         let latency = keys.iter().find_map(|key| self.latencies.get(key)).copied().unwrap_or(1);

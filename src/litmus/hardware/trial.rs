@@ -63,7 +63,7 @@ pub fn run(
         scheduler: schedule.scheduler,
         threads: schedule.workers,
         check: Check::Off,
-        undefined: sim_core::options::Undefined::Fault,
+        undefined: sim_frontend::workload::UndefinedValues::Fault,
         memory_model: check,
         sanitize: sim_core::sanitizer::Kinds::default(),
         max_cycles: Some(MAX_CYCLES),

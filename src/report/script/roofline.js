@@ -1,6 +1,22 @@
 
   // The roofline.
 
+  /** A picture of points below ceilings. Points at one place are rings around each other, and one label names their runs. */
+  function underRoof(width, height, title, area, clip, lines, points, levels, labelled, said) {
+    const { x, y } = area;
+    const groups = gather(points.map((p) => ({ ...p, at: [x(p.intensity), y(p.rate)] })), 7);
+    const marks = groups.flatMap((g) => {
+      const kinds = levels.filter((level) => g.points.some((p) => p.level === level));
+      return kinds.map((level, i) => svg('circle', { cx: g.at[0], cy: g.at[1], r: 4.5 + 3.5 * (kinds.length - 1 - i), fill: colour(levels.indexOf(level)), stroke: 'var(--paper)' },
+        svg('title', {}, g.points.filter((p) => p.level === level).map(said).join('\n'))));
+    });
+    const texts = groups.map((g) => ({ at: g.at, r: 4.5 + 3.5 * (new Set(g.points.map((p) => p.level)).size - 1), text: [...new Set(g.points.map((p) => p.number))].join(', ') }));
+    const taken = groups.map((g) => ({ x: g.at[0] - 5, y: g.at[1] - 5, w: 10, h: 10 }));
+    return canvas(width, height, title,
+      svg('defs', {}, svg('clipPath', { id: clip }, svg('rect', { x: area.left, y: area.top, width: area.right - area.left, height: area.bottom - area.top }))),
+      area.nodes, lines, marks, labelled ? label(texts, area, taken) : []);
+  }
+
   function roofline(runs) {
     const points = [];
     for (const [i, run] of runs.entries()) {
@@ -45,18 +61,8 @@
           });
         })];
       });
-      // Points at one place are rings around each other, and one label names their runs.
-      const groups = gather(points.map((p) => ({ ...p, at: [x(p.intensity), y(p.rate)] })), 7);
-      const marks = groups.flatMap((g) => {
-        const kinds = levels.filter((level) => g.points.some((p) => p.level === level));
-        return kinds.map((level, i) => svg('circle', { cx: g.at[0], cy: g.at[1], r: 4.5 + 3.5 * (kinds.length - 1 - i), fill: colour(levels.indexOf(level)), stroke: 'var(--paper)' },
-          svg('title', {}, g.points.filter((p) => p.level === level).map((p) => `${p.run.name}, ${p.level}: ${show(p.rate)}·10⁹ warp instructions per second at ${show(p.intensity)} per byte`).join('\n'))));
-      });
-      const texts = groups.map((g) => ({ at: g.at, r: 4.5 + 3.5 * (new Set(g.points.map((p) => p.level)).size - 1), text: [...new Set(g.points.map((p) => p.number))].join(', ') }));
-      const taken = groups.map((g) => ({ x: g.at[0] - 5, y: g.at[1] - 5, w: 10, h: 10 }));
-      return canvas(width, height, 'Instruction roofline',
-        svg('defs', {}, svg('clipPath', { id: clip }, svg('rect', { x: area.left, y: area.top, width: area.right - area.left, height: area.bottom - area.top }))),
-        area.nodes, lines, marks, runs.length > 1 ? label(texts, area, taken) : []);
+      return underRoof(width, height, 'Instruction roofline', area, clip, lines, points, levels, runs.length > 1,
+        (p) => `${p.run.name}, ${p.level}: ${show(p.rate)}·10⁹ warp instructions per second at ${show(p.intensity)} per byte`);
     };
     return [
       el('p', {}, 'Warp instructions per second over warp instructions per byte of each level of memory (an instruction roofline, after Ding and Williams, 2019). Flat: the peak issue rate of all schedulers. Slopes: the peak bandwidth of a level. A point far below both is limited by latency.'),

@@ -42,15 +42,8 @@
             stroke: colour(LEVELS.indexOf(p.level)), 'stroke-width': 1.5, 'stroke-dasharray': dash(c * 10), 'clip-path': `url(#${clip})`,
           }))];
       });
-      const groups = gather(points.map((p) => ({ ...p, at: [x(p.intensity), y(p.rate)] })), 7);
-      const marks = groups.flatMap((g) => LEVELS.filter((level) => g.points.some((p) => p.level === level)).map((level, i, kinds) =>
-        svg('circle', { cx: g.at[0], cy: g.at[1], r: 4.5 + 3.5 * (kinds.length - 1 - i), fill: colour(LEVELS.indexOf(level)), stroke: 'var(--paper)' },
-          svg('title', {}, g.points.filter((p) => p.level === level).map((p) => `${p.run.name}, ${p.type}, ${p.level}: ${show(p.rate)}·10¹² multiply-adds per second at ${show(p.intensity)} per byte`).join('\n')))));
-      const texts = groups.map((g) => ({ at: g.at, r: 8, text: [...new Set(g.points.map((p) => p.number))].join(', ') }));
-      const taken = groups.map((g) => ({ x: g.at[0] - 5, y: g.at[1] - 5, w: 10, h: 10 }));
-      return canvas(width, height, 'Roofline of tensor cores',
-        svg('defs', {}, svg('clipPath', { id: clip }, svg('rect', { x: area.left, y: area.top, width: area.right - area.left, height: area.bottom - area.top }))),
-        area.nodes, lines, marks, runs.length > 1 ? label(texts, area, taken) : []);
+      return underRoof(width, height, 'Roofline of tensor cores', area, clip, lines, points, LEVELS, runs.length > 1,
+        (p) => `${p.run.name}, ${p.type}, ${p.level}: ${show(p.rate)}·10¹² multiply-adds per second at ${show(p.intensity)} per byte`);
     };
     return [
       el('p', {}, 'Multiply-adds of tensor cores per second over multiply-adds per byte of L2 and DRAM. Flat: the peak of a type, all tensor cores, dense products. Slopes: the peak bandwidth of a level.'),
