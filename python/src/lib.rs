@@ -1,6 +1,5 @@
 //! The simulator as a module of Python: what the package `warpsim` (`python/warpsim`) is made of. It hands over texts, bytes
 //! and JSON; names, arrays and what is shown are Python's part.
-#![cfg(feature = "extension")]
 
 mod arrow;
 mod chips;
