@@ -333,6 +333,21 @@ fn kernels_of_triton_become_workloads_that_pass() {
             assert!(out.contains("result: pass"), "{kernel} {capability} {chip}: {out}{err}");
         }
     }
+    // Tensor maps that the host makes.
+    let script = Path::new(ROOT).join("examples/triton_flash.py");
+    let made = Command::new(&python).arg(script).arg(&folder).output().expect("Python");
+    assert!(made.status.success(), "{}", texts(&made).1);
+    for options in [&[][..], &["--functional"]] {
+        let file = folder.join("workload.yaml");
+        let run = Command::new(env!("CARGO_BIN_EXE_warpsim"))
+            .arg("run")
+            .arg(file)
+            .args(["--chip", "h100"])
+            .args(options)
+            .output();
+        let (out, err) = texts(&run.expect("warpsim"));
+        assert!(out.contains("result: pass"), "{options:?}: {out}{err}");
+    }
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 

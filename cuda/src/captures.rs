@@ -75,10 +75,15 @@ pub fn end(state: &mut State, stream: *mut c_void, at: *mut usize) -> Result<(),
         );
         state.runtime()?.graphs.remove(&capture.graph);
         state.sweep()?;
-        out!(at, 0);
+        if !at.is_null() {
+            out!(at, 0);
+        }
         return Err(CAPTURE_UNJOINED);
     }
-    out!(at, capture.graph);
+    // Who captures into a graph that he has needs no place for it.
+    if !at.is_null() {
+        out!(at, capture.graph);
+    }
     Ok(())
 }
 

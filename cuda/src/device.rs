@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::call;
-use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED, UNSUPPORTED_LIMIT};
+use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED};
 use crate::images::ChannelFormat;
 pub use crate::one_device::{Runtime, known, loaded};
 use crate::pointers;
@@ -24,30 +24,23 @@ fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result
     Ok(())
 }
 
-/// What a `cudaLimit` is: stack of a thread, buffer of printf, heap of `malloc`.
+/// The value of a limit, in `value`.
 ///
 /// # Errors
-/// It is none.
-pub fn limit(number: i32) -> Result<usize, Error> {
-    match number {
-        0 => Ok(8 << 10),
-        1 => Ok(1 << 20),
-        2 => Ok(8 << 20),
-        _ => Err(UNSUPPORTED_LIMIT),
-    }
+/// As [`Limits::get`](crate::limits::Limits::get).
+pub fn get_limit(state: &mut State, value: *mut usize, number: i32) -> Result<(), Error> {
+    let runtime = state.runtime()?;
+    out!(value, runtime.limits.get(number, runtime.device.chip().capability())?);
+    Ok(())
 }
 
-/// Accepts a limit that the device has.
+/// Sets a limit.
 ///
 /// # Errors
-/// It is larger, or none.
-pub fn set_limit(number: i32, value: usize) -> Result<(), Error> {
-    let most = limit(number)?;
-    if value > most {
-        eprintln!("warpsim: limit {number} of the device is {most} bytes and cannot be {value}");
-        return Err(UNSUPPORTED_LIMIT);
-    }
-    Ok(())
+/// As [`Limits::set`](crate::limits::Limits::set).
+pub fn set_limit(state: &mut State, number: i32, value: usize) -> Result<(), Error> {
+    let runtime = state.runtime()?;
+    runtime.limits.set(number, value, runtime.device.chip())
 }
 
 /// The version of CUDA's runtime that the program was made for.
@@ -113,12 +106,9 @@ cuda! {
         Ok(())
     }
 
-    fn cudaDeviceGetLimit cudaThreadGetLimit = (value: *mut usize, number: i32) |_state| {
-        out!(value, limit(number)?);
-        Ok(())
-    }
+    fn cudaDeviceGetLimit cudaThreadGetLimit = (value: *mut usize, number: i32) |state| { get_limit(state, value, number) }
 
-    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |_state| { set_limit(number, value) }
+    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |state| { set_limit(state, number, value) }
 
     fn cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig cudaThreadSetCacheConfig = (_config: i32) |_state| {
         // What a program prefers changes no result.

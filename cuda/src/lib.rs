@@ -40,6 +40,7 @@ pub mod images;
 pub mod ipc;
 pub mod launch;
 pub mod libraries;
+pub mod limits;
 pub mod mappings;
 pub mod memory;
 pub mod occupancy;

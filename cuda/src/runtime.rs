@@ -25,6 +25,7 @@ use crate::fatbin::{self, File};
 use crate::graph::{Capture, Condition, Graph, HostFunction, Node, Work};
 use crate::graph_blocks::{GraphMemory, Own, UserObject};
 use crate::images::Images;
+use crate::limits::Limits;
 use crate::mappings::VirtualMemory;
 use crate::pool_list::Pools;
 use crate::record::Recorder;
@@ -46,6 +47,8 @@ pub struct Runtime {
     pub graphs: BTreeMap<usize, Graph>,
     /// Addresses that `cudaHostRegister` was given, with those that the device has for them.
     pub registered: BTreeMap<usize, u64>,
+    /// Limits of the device.
+    pub limits: Limits,
     /// Memory pools.
     pub pools: Pools,
     /// Advice about memory of both sides.
@@ -196,6 +199,7 @@ impl State {
             events: BTreeMap::new(),
             graphs: BTreeMap::new(),
             registered: BTreeMap::new(),
+            limits: Limits::default(),
             pools: Pools::default(),
             advice: Advice::default(),
             objects: BTreeMap::new(),

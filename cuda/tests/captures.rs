@@ -85,6 +85,10 @@ fn a_capture_begins_and_ends_on_one_stream() {
         assert_eq!(cudaStreamBeginCaptureToGraph(first, graph, null(), 0, 0, 0), 0);
         assert_eq!(cudaMemsetAsync(at, 1, 16, first), 0);
         assert_eq!((cudaStreamEndCapture(first, &raw mut own), own, nodes(graph).len()), (0, graph, 2));
+        // Without a place for the graph, which the program has.
+        assert_eq!(cudaStreamBeginCaptureToGraph(first, graph, null(), 0, 0, 0), 0);
+        assert_eq!(cudaMemsetAsync(at, 1, 16, first), 0);
+        assert_eq!((cudaStreamEndCapture(first, null_mut()), nodes(graph).len()), (0, 3));
     }
 }
 

@@ -2,28 +2,27 @@
 //! happen at once on device memory; splits take turns.
 
 mod observe;
+mod perform;
 mod record;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, OpClass, Pc};
-use sim_memory::address_space::local_physical;
-use sim_memory::atomics;
-use sim_memory::vocabulary::{Cycle, StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use crate::bulk::{Job, Way};
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
-use crate::execute::{Executed, Issuer, Resident, Step, Stepped, UndefinedReads, World, deliver, write_wide};
+use crate::execute::{Executed, Issuer, Resident, Step, Stepped, UndefinedReads, World};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
-use crate::lookups::NO_LOOKUP;
 use crate::packet::{Does, Packet, What};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
-use crate::registers::{extend, from_bytes, write_element, write_loaded, write_loaded_word};
+use crate::registers::guard;
 use crate::touched::Touched;
 
 /// Without timing a data operation is counted, and that is all. Clocks count issues, since they are the
@@ -120,6 +119,8 @@ pub struct Functional<P> {
     notes: bool,
     /// The launches of the kernel that runs.
     launches: Launches,
+    /// The split that runs has looked at an mbarrier object in vain, and leaves the rest of its turn to others.
+    yields: bool,
 }
 
 /// Blocks of a grid.
@@ -150,6 +151,7 @@ impl<P: Reconvergence> Functional<P> {
             touched: None,
             notes: false,
             launches: Launches::default(),
+            yields: false,
         }
     }
 
@@ -260,31 +262,7 @@ impl<P: Reconvergence> Functional<P> {
                 live += 1;
                 self.queue_touched();
             }
-            let (mut moved, mut whole_turn) = (false, false);
-            let mut i = 0;
-            while let Some(&split) = self.splits.get(i) {
-                if self.parked[split as usize] {
-                    i += 1;
-                    continue;
-                }
-                moved = true;
-                let left = last.saturating_sub(self.counts[grid].warp_instructions);
-                if left == 0 {
-                    return Err(Halt::Instructions(self.place_of(split)));
-                }
-                whole_turn |= self.turn(split, grid, left)?;
-                if self.resident.policy.mask(split) == 0 {
-                    self.queued[split as usize] = false;
-                    self.splits.swap_remove(i);
-                } else {
-                    i += 1;
-                }
-                for block in self.finish_blocks() {
-                    let _ = block;
-                    live -= 1;
-                    done += 1;
-                }
-            }
+            let (moved, whole_turn) = self.round(grid, last, &mut live, &mut done)?;
             if stop() {
                 return Err(Halt::Stopped);
             }
@@ -316,6 +294,63 @@ impl<P: Reconvergence> Functional<P> {
         // Clocks go on in the next kernel.
         self.base = self.base.wrapping_add(self.counts[grid].issues());
         self.finish_check()
+    }
+
+    /// Each split that can go on has a turn, no instruction beyond the number `last` of the kernel. True if one could go on,
+    /// and if a warp used up its turn.
+    ///
+    /// Splits of one warp share a turn: those that hand over to each other, as they spin, must not keep others waiting. Nor
+    /// must warps that release each other over and over again, so that a round has an end.
+    fn round(
+        &mut self,
+        grid: usize,
+        last: u64,
+        live: &mut u32,
+        done: &mut u64,
+    ) -> Result<(bool, bool), Halt> {
+        let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
+        let end = self.counts[grid].issues() + (self.splits.len() as u64 + 8) * whole;
+        let (mut moved, mut whole_turn) = (false, false);
+        // The warp whose turn it is, and the instructions that it has issued in it.
+        let (mut current, mut spent) = (usize::MAX, 0);
+        let mut i = 0;
+        while let Some(&split) = self.splits.get(i) {
+            if self.parked[split as usize] {
+                i += 1;
+                continue;
+            }
+            moved = true;
+            let issues = self.counts[grid].issues();
+            if issues >= end {
+                return Ok((true, true));
+            }
+            let left = last.saturating_sub(self.counts[grid].warp_instructions);
+            if left == 0 {
+                return Err(Halt::Instructions(self.place_of(split)));
+            }
+            let warp = self.resident.warp_of(split);
+            if warp != current {
+                (current, spent) = (warp, 0);
+            }
+            let mut over = self.turn(split, grid, left.min(whole - spent))?;
+            spent += self.counts[grid].issues() - issues;
+            over |= spent >= whole;
+            whole_turn |= over;
+            if self.resident.policy.mask(split) == 0 {
+                self.queued[split as usize] = false;
+                self.splits.swap_remove(i);
+                i += usize::from(over);
+            } else {
+                i += 1;
+            }
+            if over {
+                current = usize::MAX;
+            }
+            let ended = self.finish_blocks().len();
+            *live -= ended as u32;
+            *done += ended as u64;
+        }
+        Ok((moved, whole_turn))
     }
 
     /// Splits that changed may go on, and new ones get their turns.
@@ -385,6 +420,9 @@ impl<P: Reconvergence> Functional<P> {
             if !self.turn_on_host(split, grid, 1)? {
                 return Ok(false);
             }
+            if self.yields {
+                break;
+            }
         }
         Ok(true)
     }
@@ -410,6 +448,7 @@ impl<P: Reconvergence> Functional<P> {
     fn turn_here(&mut self, split: SplitId, grid: usize, left: u64) -> Result<bool, Halt> {
         let w = self.resident.warp_of(split);
         let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
+        self.yields = false;
         for _ in 0..left.min(whole) {
             let mask = self.resident.policy.mask(split);
             if mask == 0 {
@@ -434,6 +473,10 @@ impl<P: Reconvergence> Functional<P> {
                         &self.resident.kernels[self.resident.warps[w].kernel].code.decoded[pc as usize];
                     let lanes = [exec.count_ones(), mask.count_ones()];
                     self.counts[grid].count_other(decoded, self.resident.outcome == Step::Again, lanes);
+                    // Threads that are watched go on for as long as any others: where they stand is what is looked at.
+                    self.yields = decoded.class == OpClass::Mbarrier
+                        && self.watch.is_none()
+                        && self.waited_in_vain(w, pc, exec);
                     if self.observed.is_some() {
                         self.observe_step(w, pc, exec)?;
                     }
@@ -461,120 +504,21 @@ impl<P: Reconvergence> Functional<P> {
             if self.parked[split as usize] {
                 return Ok(false);
             }
+            if self.yields {
+                break;
+            }
         }
         Ok(true)
     }
 
-    /// Accesses of the last step, at once.
-    #[inline(always)]
-    fn perform(&mut self, w: usize) {
-        let Resident { requests, lookups, warps, blocks, kernels, world, watching, changes, .. } =
-            &mut self.resident;
-        for request in requests.iter() {
-            let warp = &mut warps[w];
-            let code = &kernels[warp.kernel].code;
-            let op = &code.program.ops[request.pc as usize];
-            let Some(facts) = op.extra.access() else { continue };
-            let bytes = request.bytes as usize;
-            let memory = &world.memory;
-            if request.lookup != NO_LOOKUP {
-                let mut texel = [0; 16];
-                for lane in Lanes(request.lanes) {
-                    memory.read(request.addresses[lane as usize], &mut texel[..bytes]);
-                    lookups.arrived(request.lookup, request.part, lane, &texel[..bytes]);
-                }
-                if let Extra::Texture(facts) = &op.extra
-                    && request.part + 1 == request.parts
-                {
-                    let lanes = lookups.lanes(request.lookup);
-                    lookups.write(request.lookup, &mut warp.rows, op, facts, lanes);
-                    lookups.end(request.lookup);
-                }
-                continue;
-            }
-            let words = bytes == 4 && facts.vector == 1 && facts.reg_bits == 32 && !*watching;
-            let plain = matches!(op.class, OpClass::Load | OpClass::Store);
-            if words && plain && request.space == StateSpace::Global {
-                // Inactive lanes stand at the first active one's address.
-                if op.class == OpClass::Store {
-                    let values = std::array::from_fn(|l| {
-                        let [a, b, c, d, ..] = request.data[l];
-                        u32::from_le_bytes([a, b, c, d])
-                    });
-                    if memory.write_words(&request.addresses, request.lanes, &values) {
-                        continue;
-                    }
-                } else if let Some(values) = memory.read_words(&request.addresses) {
-                    if let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0)) {
-                        for lane in 0..WARP_LANES {
-                            row.0[lane] =
-                                if request.lanes >> lane & 1 == 1 { values[lane] } else { row.0[lane] };
-                        }
-                    }
-                    continue;
-                }
-            }
-            // Loads of surfaces have been served above.
-            let stores = op.class == OpClass::Store || op.class == OpClass::Texture && facts.atomic.is_none();
-            for lane in Lanes(request.lanes) {
-                let l = lane as usize;
-                let at = match request.space {
-                    StateSpace::Local => local_physical(0, w as u32, lane, request.addresses[l]),
-                    _ => request.addresses[l],
-                };
-                let mut buffer = [0u8; 16];
-                match op.class {
-                    OpClass::Hint => {}
-                    OpClass::Store | OpClass::Texture if stores => {
-                        let data = &request.data[l][..bytes];
-                        if *watching {
-                            memory.read(at, &mut buffer[..bytes]);
-                            *changes += u64::from(buffer[..bytes] != *data);
-                        }
-                        memory.write(at, data);
-                    }
-                    OpClass::Copy => {
-                        memory.read(at, &mut buffer[..bytes]);
-                        if let Some(block) = blocks[warp.block].as_mut() {
-                            let differs = deliver(block, request.operands[l], &buffer[..bytes]);
-                            *changes += u64::from(*watching && differs);
-                        }
-                    }
-                    OpClass::Atomic | OpClass::Texture => {
-                        let Some((operation, ty)) = facts.atomic else { continue };
-                        memory.read(at, &mut buffer[..bytes]);
-                        if bytes == 16 {
-                            let old = u128::from_le_bytes(buffer);
-                            let [low, high] = request.operands[l].map(u128::from);
-                            let c = u128::from_le_bytes(request.data[l]);
-                            let new = atomics::apply_wide(operation, old, high << 64 | low, c);
-                            *changes += u64::from(*watching && new != old);
-                            memory.write(at, &new.to_le_bytes());
-                            write_wide(&mut warp.rows, op, lane, old);
-                            continue;
-                        }
-                        let old = from_bytes(&buffer[..bytes]);
-                        let [b, c] = request.operands[l];
-                        let new = atomics::apply_global(operation, ty, old, b, c);
-                        *changes += u64::from(*watching && new != old);
-                        memory.write(at, &new.to_le_bytes()[..bytes]);
-                        if op.dst[0].is_some() {
-                            let value = extend(old, facts);
-                            write_element(&mut warp.rows, op.dst[0], lane, value, facts.reg_bits.into());
-                        }
-                    }
-                    _ => {
-                        memory.read(at, &mut buffer[..bytes]);
-                        if request.parts > 1 {
-                            let [a, b, c, d, ..] = buffer;
-                            write_loaded_word(&mut warp.rows, op, facts, lane, request.part, [a, b, c, d]);
-                        } else {
-                            write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes]);
-                        }
-                    }
-                }
-            }
-        }
+    /// The operation on mbarrier objects that these lanes executed is a wait that failed for one of them.
+    #[inline(never)]
+    fn waited_in_vain(&self, w: usize, pc: Pc, exec: LaneMask) -> bool {
+        let warp = &self.resident.warps[w];
+        let op = &self.resident.kernels[warp.kernel].code.program.ops[pc as usize];
+        let waits = matches!(&op.extra, Extra::Mbarrier(facts)
+            if matches!(facts.step, MbarrierStep::TestWait | MbarrierStep::TryWait));
+        waits && exec & !guard(op.pdst[0], &warp.preds) != 0
     }
 
     /// Bulk copies of the last step, at once.

@@ -133,10 +133,9 @@ pub fn perform(
         M::CompleteTx => phase.expect(-i64::from(operand as u32))?,
         M::TestWait | M::TryWait => {
             let asked = if options.parity {
-                if operand as u32 > 1 {
-                    return Err(format!("phaseParity must be 0 or 1, not {}", operand as u32));
-                }
-                operand as u32 == 1
+                // The manual has 0 and 1. The assembler moves the lowest bit into place and leaves the others out, and
+                // compilers rely on it: Triton extends a truth value by its sign.
+                operand & 1 == 1
             } else {
                 Phase::read(operand)
                     .map_err(|_| "the state operand is not an mbarrier state".to_string())?
@@ -240,12 +239,23 @@ mod tests {
         assert!(refused(M::Arrive, MbarrierOptions { no_complete: true, ..PLAIN }, init(2), 2));
         assert!(refused(M::Init, PLAIN, 0, 0));
         assert!(refused(M::Init, PLAIN, 0, 1 << 20));
-        assert!(refused(M::TestWait, MbarrierOptions { parity: true, ..PLAIN }, init(1), 2));
         assert!(refused(M::TestWait, PLAIN, init(1), 7));
         assert!(refused(M::ExpectTx, PLAIN, init(1), 1 << 20));
         let gone = perform(M::Inval, PLAIN, init(1), 0).expect("an object").0;
         assert!(refused(M::TestWait, PLAIN, gone, init(1)));
         assert!(await_one_more(gone).is_err());
+    }
+
+    #[test]
+    fn of_a_parity_the_lowest_bit_counts() {
+        let waits = |operand: u64| {
+            let done = perform(M::TestWait, MbarrierOptions { parity: true, ..PLAIN }, init(1), operand);
+            done.map(|(_, done)| done)
+        };
+        // The first phase is even and not over; the one before it is odd.
+        for (operand, done) in [(0, 0), (1, 1), (2, 0), (u64::from(u32::MAX), 1), (u64::MAX, 1)] {
+            assert_eq!(waits(operand), Ok(done), "{operand:#x}");
+        }
     }
 
     proptest::proptest! {

@@ -102,6 +102,26 @@ pub fn write_loaded(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, 
     }
 }
 
+/// The rows of the words that an access moves between memory and `registers` as they are, and the number of words; `None`
+/// where elements are narrower than words or than their registers.
+#[inline(always)]
+pub fn rows_of_words(registers: &[Row], facts: &MemoryOp) -> Option<([Row; 4], usize)> {
+    let each = match (facts.element_bytes, facts.reg_bits) {
+        (4, 32) => 1,
+        (8, 64) => 2,
+        _ => return None,
+    };
+    let words = each * usize::from(facts.vector);
+    let mut rows = [Row::NONE; 4];
+    for (word, to) in rows.get_mut(..words)?.iter_mut().enumerate() {
+        let row = *registers.get(word / each)?;
+        if row.is_some() {
+            *to = Row(row.0 + (word % each) as u16);
+        }
+    }
+    Some((rows, words))
+}
+
 /// Writes one word of a lane's loaded bytes to the part of the destination registers it belongs
 /// to.
 pub fn write_loaded_word(

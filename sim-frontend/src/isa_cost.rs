@@ -71,6 +71,8 @@ enum Variant {
     Hi,
     /// `.wide`.
     Wide,
+    /// Of `cvt`: two values of 16 bits are made, `.f16x2` or `.bf16x2`.
+    Packed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -160,6 +162,7 @@ impl IsaCosts {
             Variant::Approx => form.mods.accuracy == Some(Accuracy::Approx),
             Variant::Hi => form.mods.half == Some(Half::Hi),
             Variant::Wide => form.mods.half == Some(Half::Wide),
+            Variant::Packed => matches!(form.dst, ScalarType::F16x2 | ScalarType::Bf16x2),
         };
         let found = self.rules.iter().find(|rule| {
             (rule.roots.is_empty() || rule.roots.iter().any(|root| root == name))
@@ -204,6 +207,20 @@ mod tests {
         );
         assert_eq!(cost(&costs, "ld.global.f32").unit, UnitClass::LoadStore);
         assert_eq!(cost(&costs, "bra").unit, UnitClass::Control);
+    }
+
+    #[test]
+    fn packed_halves_are_made_by_the_alu_from_ampere_on() {
+        for (name, text, unit) in [
+            ("7.5", include_str!("../../configs/isa/7.5.yaml"), UnitClass::Convert),
+            ("8.0", include_str!("../../configs/isa/8.0.yaml"), UnitClass::Alu),
+            ("9.0", include_str!("../../configs/isa/9.0.yaml"), UnitClass::Alu),
+        ] {
+            let costs =
+                IsaCosts::load(&Source::new(name, text)).unwrap_or_else(|e| panic!("{}", e[0].render()));
+            assert_eq!(cost(&costs, "cvt.rn.f16x2.f32").unit, unit, "{name}");
+            assert_eq!(cost(&costs, "cvt.rn.f16.f32").unit, UnitClass::Convert, "{name}");
+        }
     }
 
     #[test]

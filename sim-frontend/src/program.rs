@@ -109,6 +109,8 @@ pub struct MemoryOp {
     pub policy: Policy,
     /// It may access shared memory of other blocks of the cluster: `.shared::cluster`, or a generic address.
     pub cluster: bool,
+    /// The first of its threads performs it: a part of an instruction that is one operation of the warp.
+    pub of_warp: bool,
 }
 
 /// An address of shared memory beside that in `src[0]` and `imm`: what is added to its base.

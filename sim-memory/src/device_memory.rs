@@ -18,8 +18,17 @@ const REGION_PAGES: usize = 1 << 12;
 /// Number of regions of 256 MiB each; together they cover 4 TiB, including local and constant memory.
 const REGIONS: usize = 1 << 14;
 
-type Page = Box<[AtomicU32]>;
+/// An array, so that an index within it needs no check.
+type Page = Box<[AtomicU32; PAGE_WORDS]>;
 type Region = Box<[OnceLock<Page>]>;
+
+/// A page of zeros.
+fn empty_page() -> Page {
+    let words: Box<[AtomicU32]> = (0..PAGE_WORDS).map(|_| AtomicU32::new(0)).collect();
+    words.try_into().unwrap_or_else(|words: Box<[AtomicU32]>| {
+        unreachable!("{} words were made, {PAGE_WORDS} asked for", words.len())
+    })
+}
 
 /// The little-endian word of four bytes.
 #[inline(always)]
@@ -67,40 +76,86 @@ impl DeviceMemory {
             .regions
             .get((page / REGION_PAGES as u64) as usize)?
             .get_or_init(|| (0..REGION_PAGES).map(|_| OnceLock::new()).collect());
-        Some(
-            region[page as usize % REGION_PAGES]
-                .get_or_init(|| (0..PAGE_WORDS).map(|_| AtomicU32::new(0)).collect()),
-        )
+        Some(region[page as usize % REGION_PAGES].get_or_init(empty_page))
     }
 
-    /// Reads the words at aligned addresses that all lie in one page; `None` if they do not.
+    /// Reads `words` words a lane from its address on and hands each over with its lane and number. The addresses are
+    /// aligned to so many words. False, and nothing is read, if they do not all lie in one page.
     #[inline(always)]
-    pub fn read_words(&self, addresses: &[u64; WARP_LANES]) -> Option<[u32; WARP_LANES]> {
-        if !one_page(addresses) {
-            return None;
-        }
-        let mut out = [0; WARP_LANES];
-        if let Some(page) = self.page(addresses[0]) {
-            for lane in 0..WARP_LANES {
-                out[lane] = page[Self::word_of(addresses[lane])].load(Relaxed);
-            }
-        }
-        Some(out)
-    }
-
-    /// Writes the words of `lanes`, in ascending order, at aligned addresses that all lie in one page; false
-    /// if they do not.
-    #[inline(always)]
-    pub fn write_words(&self, addresses: &[u64; WARP_LANES], lanes: u32, values: &[u32; WARP_LANES]) -> bool {
+    pub fn read_words(
+        &self,
+        addresses: &[u64; WARP_LANES],
+        words: usize,
+        mut take: impl FnMut(usize, usize, u32),
+    ) -> bool {
         if !one_page(addresses) {
             return false;
         }
-        if let Some(page) = self.page_for_writing(addresses[0]) {
-            for lane in (0..WARP_LANES).filter(|lane| lanes >> lane & 1 == 1) {
-                page[Self::word_of(addresses[lane])].store(values[lane], Relaxed);
+        let Some(page) = self.page(addresses[0]) else {
+            (0..words).for_each(|word| (0..WARP_LANES).for_each(|lane| take(lane, word, 0)));
+            return true;
+        };
+        if let Some(row) = Self::row_of_words(page, addresses, words) {
+            for lane in 0..WARP_LANES {
+                take(lane, 0, row[lane].load(Relaxed));
+            }
+            return true;
+        }
+        for word in 0..words {
+            for lane in 0..WARP_LANES {
+                take(lane, word, page[(Self::word_of(addresses[lane]) + word) % PAGE_WORDS].load(Relaxed));
             }
         }
         true
+    }
+
+    /// Writes `words` words a lane of `lanes`, in ascending order, from its address on, as `give` has them by lane and
+    /// number. The addresses are aligned to so many words. False, and nothing is written, if they do not all lie in one
+    /// page.
+    #[inline(always)]
+    pub fn write_words(
+        &self,
+        addresses: &[u64; WARP_LANES],
+        lanes: u32,
+        words: usize,
+        give: impl Fn(usize, usize) -> u32,
+    ) -> bool {
+        if !one_page(addresses) {
+            return false;
+        }
+        let Some(page) = self.page_for_writing(addresses[0]) else { return true };
+        if lanes == u32::MAX
+            && let Some(row) = Self::row_of_words(page, addresses, words)
+        {
+            for lane in 0..WARP_LANES {
+                row[lane].store(give(lane, 0), Relaxed);
+            }
+            return true;
+        }
+        for word in 0..words {
+            for lane in (0..WARP_LANES).filter(|lane| lanes >> lane & 1 == 1) {
+                let at = (Self::word_of(addresses[lane]) + word) % PAGE_WORDS;
+                page[at].store(give(lane, word), Relaxed);
+            }
+        }
+        true
+    }
+
+    /// Consecutive words of a page, one a lane, where the lanes access such.
+    #[inline(always)]
+    fn row_of_words<'p>(
+        page: &'p [AtomicU32; PAGE_WORDS],
+        addresses: &[u64; WARP_LANES],
+        words: usize,
+    ) -> Option<&'p [AtomicU32; WARP_LANES]> {
+        let mut apart = 0;
+        for lane in 0..WARP_LANES {
+            apart |= addresses[lane] ^ addresses[0].wrapping_add(4 * lane as u64);
+        }
+        if words != 1 || apart != 0 {
+            return None;
+        }
+        page[Self::word_of(addresses[0])..].first_chunk()
     }
 
     #[inline]
@@ -299,6 +354,53 @@ mod tests {
                 memory.read(base + offset, &mut part);
                 assert_eq!(part, bytes);
             }
+        }
+    }
+
+    proptest::proptest! {
+        /// Words of lanes one by one, against bytes: consecutive addresses, equal ones, any, and those of two pages.
+        #[test]
+        fn words_of_lanes_equal_bytes(
+            starts in proptest::collection::vec(0u64..300, WARP_LANES),
+            kind in 0usize..4,
+            words in 1usize..5,
+            lanes: u32,
+            whole: bool,
+        ) {
+            let words = if words == 3 { 4 } else { words };
+            let lanes = if whole { u32::MAX } else { lanes };
+            let stride = 4 * words as u64;
+            let base = GLOBAL_BASE + if kind == 3 { PAGE_BYTES - 4 * stride } else { 64 };
+            let addresses: [u64; WARP_LANES] = std::array::from_fn(|lane| match kind {
+                0 => base + stride * lane as u64,
+                1 => base + stride * starts[0],
+                _ => base + stride * starts[lane],
+            });
+            let memory = DeviceMemory::new();
+            let bytes: Vec<u8> = (0..8192u32).map(|i| (i * 7 + i / 256) as u8).collect();
+            memory.write(GLOBAL_BASE + PAGE_BYTES - 4096, &bytes);
+            memory.write(GLOBAL_BASE, &bytes);
+            let one = addresses.iter().all(|at| at / PAGE_BYTES == addresses[0] / PAGE_BYTES);
+            let mut read = vec![[0; WARP_LANES]; words];
+            let done = memory.read_words(&addresses, words, |lane, word, value| read[word][lane] = value);
+            proptest::prop_assert_eq!(done, one);
+            for (lane, at) in addresses.iter().enumerate().filter(|_| one) {
+                for (word, read) in read.iter().enumerate() {
+                    proptest::prop_assert_eq!(read[lane], memory.word(at + 4 * word as u64));
+                }
+            }
+            let value = |lane: usize, word: usize| (lane * 16 + word) as u32 | 0x5500_0000;
+            let literal = DeviceMemory::new();
+            literal.write(GLOBAL_BASE + PAGE_BYTES - 4096, &bytes);
+            literal.write(GLOBAL_BASE, &bytes);
+            for (lane, at) in addresses.iter().enumerate().filter(|(lane, _)| one && lanes >> lane & 1 == 1) {
+                (0..words).for_each(|word| literal.set_word(at + 4 * word as u64, value(lane, word)));
+            }
+            proptest::prop_assert_eq!(memory.write_words(&addresses, lanes, words, value), one);
+            let (mut got, mut expected) = (vec![0; 2 * PAGE_BYTES as usize], vec![0; 2 * PAGE_BYTES as usize]);
+            memory.read(GLOBAL_BASE, &mut got);
+            literal.read(GLOBAL_BASE, &mut expected);
+            proptest::prop_assert!(got == expected);
         }
     }
 

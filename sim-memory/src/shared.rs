@@ -80,9 +80,13 @@ impl BankLocks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BankRule {
-    /// 32 banks of 32-bit words; lanes that read one word share it (2.x, 5.x and later).
+    /// 32 banks of 32-bit words; lanes that read one word share it (2.x, 5.x and 6.x).
     #[default]
     Words,
+    /// As `words`; a load of eight or sixteen bytes a lane takes half as many turns where lanes `n` and
+    /// `n ^ 1`, or lanes `n` and `n ^ 2`, have the same address for all active threads (7.0 and later; NVIDIA,
+    /// developer forum, "Unexpected shared memory bank conflict").
+    WordsOfPairs,
     /// 16 banks of 32-bit words, each half-warp by itself. Each pass broadcasts one word, that of the
     /// first remaining lane, and each other bank serves one lane (1.x).
     HalfWarps,
@@ -94,11 +98,27 @@ pub enum BankRule {
 }
 
 impl BankRule {
-    /// The number of turns the banks need for an access: 1 without bank conflicts.
+    /// Lanes that access one word each are served by 32 banks of 32-bit words.
+    pub fn by_words(self) -> bool {
+        matches!(self, Self::Words | Self::WordsOfPairs)
+    }
+
+    /// The number of turns the banks need for a load: 1 without bank conflicts.
+    #[inline(always)]
+    pub fn turns_of_load(self, addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
+        match self {
+            Self::WordsOfPairs if bytes > 4 && in_pairs(addresses, lanes) => {
+                turns_by_groups(addresses, lanes, bytes, 32, 2)
+            }
+            _ => self.turns(addresses, lanes, bytes),
+        }
+    }
+
+    /// The number of turns the banks need for an access that is no load: 1 without bank conflicts.
     #[inline(always)]
     pub fn turns(self, addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
         match self {
-            Self::Words => conflict_degree(addresses, lanes, bytes, 32),
+            Self::Words | Self::WordsOfPairs => conflict_degree(addresses, lanes, bytes, 32),
             Self::HalfWarps => half_warps(addresses, lanes, bytes),
             Self::FourByteMode => {
                 let place = |word: u64| (word % 32, word / 64);
@@ -188,23 +208,60 @@ pub fn conflict_degree(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u3
         }
         return if most - least < banks { 1 } else { turns(&first, lanes, shift) };
     }
-    let group = 32 / words_per_lane.min(32);
+    turns_by_groups(addresses, lanes, bytes, banks, 1)
+}
+
+/// Active lanes `n` and `n ^ 1`, or `n` and `n ^ 2`, have the same address.
+#[inline(never)]
+fn in_pairs(addresses: &[u64; WARP_LANES], lanes: LaneMask) -> bool {
+    [1, 2].into_iter().any(|distance| {
+        (0..WARP_LANES).filter(|lane| lane & distance == 0).all(|lane| {
+            let both = 1 << lane | 1 << (lane | distance);
+            lanes & both != both || addresses[lane] == addresses[lane | distance]
+        })
+    })
+}
+
+/// Turns of an access of more than one word a lane, by groups of as many lanes as need one word of each bank at best, and
+/// `merged` times as many.
+#[inline(never)]
+fn turns_by_groups(
+    addresses: &[u64; WARP_LANES],
+    lanes: LaneMask,
+    bytes: u32,
+    banks: u32,
+    merged: u32,
+) -> u32 {
+    let words_per_lane = bytes.div_ceil(4).clamp(1, 32);
+    let shift = banks.trailing_zeros();
+    let each = 32 / words_per_lane;
+    let group = (each * merged).min(32);
     let mut total = 0;
     for start in (0..WARP_LANES).step_by(group as usize) {
         let members = lanes & (u32::MAX >> (32 - group)) << start;
         if members == 0 {
             continue;
         }
-        // The words of the group's lanes, as if each lane asked for one.
+        // The words of the group's lanes, as if each lane asked for one; what a lane asks for that one before it has asked
+        // for is left out.
         let mut words = [0u32; WARP_LANES];
-        let mut asked = 0u32;
+        let (mut asked, mut next) = (0u32, 0);
         for lane in (start..start + group as usize).filter(|lane| members >> lane & 1 == 1) {
-            for word in 0..words_per_lane.min(32) {
-                let at = (lane - start) as u32 * words_per_lane + word;
-                words[at as usize & 31] = first[lane] + word;
-                asked |= 1 << (at & 31);
+            let known = |distance: usize| {
+                lane & distance != 0
+                    && members >> (lane ^ distance) & 1 == 1
+                    && addresses[lane ^ distance] == addresses[lane]
+            };
+            if merged > 1 && (known(1) || known(2)) {
+                continue;
+            }
+            for word in 0..words_per_lane {
+                words[next & (WARP_LANES - 1)] = (addresses[lane] / 4) as u32 + word;
+                asked |= 1 << (next & (WARP_LANES - 1));
+                next += 1;
             }
         }
+        debug_assert!(next <= WARP_LANES);
         total += turns(&words, asked, shift);
     }
     total
@@ -273,10 +330,10 @@ mod tests {
         assert_eq!(shared.bytes(), [0, 0, 0, 7, 0, 0, 0, 0]);
     }
 
-    /// The literal definition, word by word.
-    fn literal(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u64) -> u32 {
+    /// The literal definition, word by word, for groups of `merged` times as many lanes as need one word of each bank at best.
+    fn literal(addresses: &[u64; 32], lanes: LaneMask, bytes: u32, banks: u64, merged: u32) -> u32 {
         let per_lane = bytes.div_ceil(4).max(1);
-        let group = (32 / per_lane).max(1) as usize;
+        let group = (32 / per_lane * merged).clamp(1, 32) as usize;
         let mut turns = 0;
         for start in (0..32).step_by(group) {
             let words: std::collections::BTreeSet<u64> = (start..start + group)
@@ -301,7 +358,33 @@ mod tests {
             let banks = if sixteen { 16 } else { 32 };
             let at = std::array::from_fn(|l| words[l] * bytes);
             let got = conflict_degree(&at, lanes, bytes as u32, banks);
-            proptest::prop_assert_eq!(got, literal(&at, lanes, bytes as u32, banks.into()));
+            proptest::prop_assert_eq!(got, literal(&at, lanes, bytes as u32, banks.into(), 1));
+        }
+
+        /// Addresses drawn so that one of two lanes at a distance often has the address of the other.
+        #[test]
+        fn wide_loads_of_equal_pairs_take_half_the_turns(
+            words in proptest::collection::vec(0u64..40, 32),
+            lanes: u32,
+            strays in proptest::collection::vec(0usize..32, 0..2),
+            distance in 0usize..4,
+            wide: bool,
+        ) {
+            let bytes = if wide { 16 } else { 8 };
+            let mut at: [u64; 32] = std::array::from_fn(|lane| words[lane & !distance] * u64::from(bytes));
+            strays.iter().for_each(|&lane| at[lane] += u64::from(bytes));
+            let equal = |distance: usize| {
+                let active = |lane: usize| lanes >> lane & 1 == 1;
+                (0..32).all(|lane| {
+                    !active(lane) || !active(lane ^ distance) || at[lane] == at[lane ^ distance]
+                })
+            };
+            let merged = if equal(1) || equal(2) { 2 } else { 1 };
+            let rule = BankRule::WordsOfPairs;
+            proptest::prop_assert_eq!(rule.turns_of_load(&at, lanes, bytes), literal(&at, lanes, bytes, 32, merged));
+            proptest::prop_assert_eq!(rule.turns(&at, lanes, bytes), literal(&at, lanes, bytes, 32, 1));
+            let before = BankRule::Words.turns_of_load(&at, lanes, bytes);
+            proptest::prop_assert_eq!(before, literal(&at, lanes, bytes, 32, 1));
         }
     }
 
@@ -325,6 +408,23 @@ mod tests {
             let at = std::array::from_fn(|lane| address(lane as u64));
             assert_eq!(rule.turns(&at, *lanes, *bytes), *turns, "{rule:?}: {what}");
         }
+    }
+
+    #[test]
+    fn turns_of_loads_of_equal_pairs() {
+        let at = |address: fn(u64) -> u64| std::array::from_fn(|lane| address(lane as u64));
+        let turns = |address, lanes, bytes| BankRule::WordsOfPairs.turns_of_load(&at(address), lanes, bytes);
+        let all = LaneMask::MAX;
+        assert_eq!(turns(|l| 16 * l, all, 16), 4, "all different: quarter-warps");
+        assert_eq!(turns(|_| 64, all, 16), 2, "one address for all: half-warps, not one turn");
+        assert_eq!(turns(|l| 16 * (l / 2), all, 16), 2, "n and n ^ 1");
+        assert_eq!(turns(|l| 16 * (l / 4 * 2 + l % 2), all, 16), 2, "n and n ^ 2");
+        assert_eq!(turns(|l| 16 * (l & !2), all, 16), 4, "the same, two lanes of a half-warp in each bank");
+        assert_eq!(turns(|l| 16 * (l / 8 * 4 + l % 4), all, 16), 4, "n and n ^ 4 are no pairs");
+        assert_eq!(turns(|l| 16 * l, 0x5555_5555, 16), 2, "inactive lanes do not count");
+        assert_eq!(turns(|l| 8 * (l / 2), all, 8), 1, "doubles of pairs: one turn");
+        assert_eq!(turns(|l| 8 * l, all, 8), 2, "doubles: half-warps");
+        assert_eq!(turns(|l| 4 * l, all, 4), 1, "words are not wide");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use crate::device::{known, limit, set_limit};
+use crate::device::{get_limit, known, set_limit};
 use crate::driver::call::{Need, current, enter, made, primary, stack};
 use crate::driver::state::{Destructor, Owned};
 use crate::error::{Error, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, PEER_UNSUPPORTED};
@@ -266,12 +266,9 @@ driver! {
         state.synchronize()
     }
 
-    context cuCtxGetLimit = (value: *mut usize, number: i32) |_state| {
-        out!(value, limit(number)?);
-        Ok(())
-    }
+    context cuCtxGetLimit = (value: *mut usize, number: i32) |state| { get_limit(state, value, number) }
 
-    context cuCtxSetLimit = (number: i32, value: usize) |_state| { set_limit(number, value) }
+    context cuCtxSetLimit = (number: i32, value: usize) |state| { set_limit(state, number, value) }
 
     context cuCtxSetCacheConfig cuCtxSetSharedMemConfig = (_config: i32) |_state| {
         // What a program prefers changes no result.

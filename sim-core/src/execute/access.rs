@@ -14,7 +14,7 @@ use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Lanes, Reconvergence};
-use crate::registers::{LaneRow, each, first_lane, read_element, read_row, write_element};
+use crate::registers::{LaneRow, each, first_lane, read_element, read_row, rows_of_words, write_element};
 use crate::warp::Warp;
 
 /// What a null pointer and an offset of a structure come to.
@@ -71,7 +71,7 @@ impl<P: Reconvergence> Resident<P> {
         w: usize,
         pc: Pc,
         op: &Op,
-        exec: LaneMask,
+        mut exec: LaneMask,
     ) -> Result<(), Violation> {
         self.requests.clear();
         let Extra::Memory(facts) = &op.extra else {
@@ -84,6 +84,9 @@ impl<P: Reconvergence> Resident<P> {
         if exec == 0 {
             self.outcome = Step::Done;
             return Ok(());
+        }
+        if facts.of_warp {
+            exec &= exec.wrapping_neg();
         }
         let code = &*kernel.code;
         if facts.space == StateSpace::Shared
@@ -308,23 +311,29 @@ impl<P: Reconvergence> Resident<P> {
         request.bytes = if parts > 1 { 4 } else { whole };
         let bits = u32::from(facts.reg_bits);
         match op.class {
-            OpClass::Store if whole == 4 && facts.vector == 1 && bits == 32 => {
-                let row = read_row(&warp.rows, &code.consts, op.src[1]);
-                for lane in 0..WARP_LANES {
-                    request.data[lane][..4].copy_from_slice(&row[lane].to_le_bytes());
-                }
-            }
-            OpClass::Store => {
-                let size = usize::from(facts.element_bytes);
-                for lane in Lanes(lanes) {
-                    for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
-                        let value = read_element(&warp.rows, &code.consts, *row, lane, bits);
-                        request.data[lane as usize][i * size..][..size]
-                            .copy_from_slice(&value.to_le_bytes()[..size]);
+            OpClass::Store => match rows_of_words(&op.src[1..], facts) {
+                Some((rows, words)) => {
+                    let first = usize::from(part);
+                    let asked = if parts > 1 { first..first + 1 } else { 0..words };
+                    for (to, row) in rows[asked].iter().enumerate() {
+                        let row = read_row(&warp.rows, &code.consts, *row);
+                        for lane in 0..WARP_LANES {
+                            request.data[lane][4 * to..][..4].copy_from_slice(&row[lane].to_le_bytes());
+                        }
                     }
-                    request.data[lane as usize].copy_within(from as usize.., 0);
                 }
-            }
+                None => {
+                    let size = usize::from(facts.element_bytes);
+                    for lane in Lanes(lanes) {
+                        for (i, row) in op.src[1..].iter().take(facts.vector.into()).enumerate() {
+                            let value = read_element(&warp.rows, &code.consts, *row, lane, bits);
+                            request.data[lane as usize][i * size..][..size]
+                                .copy_from_slice(&value.to_le_bytes()[..size]);
+                        }
+                        request.data[lane as usize].copy_within(from as usize.., 0);
+                    }
+                }
+            },
             OpClass::Atomic if facts.element_bytes == 16 => {
                 let operands = wide_operands(&warp.rows, &code.consts, op, lanes);
                 for (lane, [b, c]) in Lanes(lanes).zip(operands) {

@@ -4,7 +4,7 @@
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
-use sim_memory::shared::{BankRule, turns};
+use sim_memory::shared::turns;
 use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use super::access::{addresses, wide_operands, write_wide};
@@ -30,7 +30,7 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Option<Step> {
         let words = facts.element_bytes == 4 && facts.vector == 1 && facts.reg_bits == 32;
         let load = op.class == OpClass::Load;
-        let known = self.world.latency.bank_rule == BankRule::Words;
+        let known = self.world.latency.bank_rule.by_words();
         if !words || !known || !op.src[0].is_some() || !(load || op.class == OpClass::Store) {
             return None;
         }
@@ -204,7 +204,10 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let latencies = &self.world.latency;
-        let degree = latencies.bank_rule.turns(addresses, lanes, bytes as u32);
+        let degree = match op.class {
+            OpClass::Load => latencies.bank_rule.turns_of_load(addresses, lanes, bytes as u32),
+            _ => latencies.bank_rule.turns(addresses, lanes, bytes as u32),
+        };
         let latency = if op.class == OpClass::Atomic {
             let shared_atomic = latencies.shared_atomic;
             self.lock_banks(addresses, lanes, bytes as u32) + shared_atomic

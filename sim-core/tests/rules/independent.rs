@@ -283,6 +283,33 @@ fn fair_policies_end_a_spin_for_a_thread_at_a_collective() {
     }
 }
 
+/// Warps meet twice by bits of a word in shared memory, as the tiles of several warps of CUDA's cooperative groups do. The
+/// first time the first lane of each waits alone, the second time all lanes of those that come before the last.
+#[test]
+fn fair_policies_let_warps_meet_whose_threads_spin_apart() {
+    let arrive = "atom.shared.or.b32 %b, [room], %c;\nor.b32 %b, %b, %c;\n";
+    let body = format!(
+        "and.b32 %i, %t, 31;\nshr.u32 %a, %t, 5;\nmov.u32 %c, 1;\nshl.b32 %c, %c, %a;\n\
+         shr.u32 %n, %n, 5;\nmov.u32 %r, 1;\nshl.b32 %n, %r, %n;\nsub.u32 %n, %n, 1;\nshl.b32 %a, %a, 2;\n\
+         setp.eq.u32 %p, %i, 0;\n\
+         @!%p bra MET;\n{arrive}setp.eq.u32 %q, %b, %n;\n@%q bra LAST;\n\
+         SPIN:\nld.volatile.shared.u32 %b, [room];\nand.b32 %b, %b, %c;\nsetp.ne.u32 %q, %b, 0;\n@%q bra SPIN;\n\
+         bra MET;\nLAST:\natom.shared.and.b32 %b, [room], 0;\nMET:\nbar.warp.sync -1;\n\
+         @!%p bra CAME;\n{arrive}st.shared.u32 [%a+64], %b;\nCAME:\nbar.warp.sync -1;\n\
+         ld.shared.u32 %b, [%a+64];\nsetp.eq.u32 %q, %b, %n;\n@%q bra LEAVE;\n\
+         WAIT:\nld.volatile.shared.u32 %b, [room];\nand.b32 %b, %b, %c;\nsetp.ne.u32 %q, %b, 0;\n@%q bra WAIT;\n\
+         bra END;\nLEAVE:\nbar.warp.sync -1;\n@!%p bra END;\natom.shared.and.b32 %b, [room], 0;\n\
+         END:\nmov.u32 %r, 7;"
+    );
+    for policy in ["convergence_barriers", "convergence_barriers:yield_after=8", "mimd"] {
+        for (threads, functional) in [(64, true), (96, true), (128, true), (128, false)] {
+            let words = run(&body, "7.0", policy, threads, functional);
+            let words = words.unwrap_or_else(|e| panic!("{policy}, {threads}: {e}"));
+            assert!(words.iter().all(|word| *word == 7), "{policy}, {threads}: {words:?}");
+        }
+    }
+}
+
 #[test]
 fn bar_prep_a_count_meets_the_default_of_the_same_number() {
     let body = "setp.ge.u32 %p, %t, 32;\nmov.u32 %r, 3;\n@%p bra OTHER;\nbar.sync 0, 64;\nbra END;\nOTHER:\n\

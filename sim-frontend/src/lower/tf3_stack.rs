@@ -92,6 +92,7 @@ pub fn frame_access(
         hint: None,
         policy: sim_memory::priority::Policy::None,
         cluster: false,
+        of_warp: false,
     });
     inst
 }

@@ -105,6 +105,11 @@ pub fn lex(text: &str) -> Vec<Token> {
                 at += 1;
                 continue;
             }
+            // No name: the remainder in a constant expression.
+            Class::Name if byte == b'%' && !is_name(next) => {
+                at += 1;
+                Kind::Punct(byte)
+            }
             Class::Name => {
                 at = name_end(bytes, at + 1);
                 Kind::Name

@@ -9,7 +9,7 @@ use crate::lower::ir::{Inst, Operand};
 use crate::lower::tf1_validate::OperandSize;
 use crate::lower::tf3_stack::made;
 use crate::lower::tf4_access_sizes;
-use crate::program::{Extra, OpClass, Text};
+use crate::program::{Extra, MemoryOp, OpClass, Text};
 use crate::ptx::ast::{Instruction, Operand as AstOperand};
 use crate::tensor_map::MapField;
 
@@ -127,7 +127,7 @@ impl<'a> Translator<'_, 'a> {
                     _ => part.src[1..3].copy_from_slice(&halves),
                 }
                 let facts = tf4_access_sizes::facts(&part.form, space, 64, address.wide);
-                part.extra = Extra::Memory(facts);
+                part.extra = Extra::Memory(MemoryOp { of_warp: true, ..facts });
                 self.push(part);
             }
         }

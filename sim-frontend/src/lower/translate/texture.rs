@@ -49,6 +49,7 @@ impl<'a> Translator<'_, 'a> {
             hint: None,
             policy: sim_memory::priority::Policy::None,
             cluster: false,
+            of_warp: false,
         };
         TextureOp {
             step,

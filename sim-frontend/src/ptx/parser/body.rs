@@ -294,8 +294,11 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A parenthesis opens the list of a call unless a constant expression stands in it.
+    /// A parenthesis opens the list of a call unless a constant expression stands in it, or the type of a cast.
     fn is_list(&self) -> bool {
+        if self.kind_at(1) == Some(Kind::Dotted) {
+            return false;
+        }
         matches!(
             self.kind_at(1),
             Some(Kind::Name | Kind::Punct(b')' | b'[' | b'{') | Kind::Bits32(_) | Kind::Bits64(_))

@@ -21,6 +21,21 @@ fn printed(body: &str) -> Vec<String> {
 }
 
 #[test]
+fn constants_have_remainders_and_casts() {
+    for (text, value) in [
+        ("99 % 10", "9"),
+        ("(40 + 2) % 5 * 3", "6"),
+        ("(.s64)7", "7"),
+        ("1 + (.s64)-1 / 2", "1"),
+        ("(.u64)(7) % 4", "3"),
+    ] {
+        assert_eq!(printed(&format!("mov.u32 %r1, {text};\n")), [format!("mov.u32 %r1, {value}")], "{text}");
+    }
+    // Behind a name the sign belongs to it.
+    assert_eq!(printed("mov.u32 %r1, %r2;\nret;\n").len(), 2);
+}
+
+#[test]
 fn instructions_print_as_they_parse() {
     let lines = [
         "@!%p1 bra $L__BB0_2",

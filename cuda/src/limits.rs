@@ -1,0 +1,116 @@
+//! Limits of the device (`cudaLimit`): what programs set and read. Where the simulator has a size of its own, it says so.
+
+use sim_frontend::chip::ChipSpec;
+
+use crate::error::{Error, INVALID_VALUE, UNSUPPORTED_LIMIT};
+
+/// The `cudaLimit`s of a device: what `cudaDeviceGetLimit` gives, by number.
+#[derive(Debug)]
+pub struct Limits([usize; LIMITS.len()]);
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self(LIMITS.map(|limit| limit.initial))
+    }
+}
+
+/// A limit.
+struct Limit {
+    name: &'static str,
+    initial: usize,
+    /// What a larger value does not change: the bytes that there are.
+    most: Option<(usize, &'static str)>,
+    /// The least compute capability.
+    since: u32,
+}
+
+/// By number. The stack of a thread lies in its local memory, and needs no limit; the buffer of printf and the heap of `malloc`
+/// are variables of the library of the device runtime.
+const LIMITS: [Limit; 7] = [
+    Limit { name: "cudaLimitStackSize", initial: 8 << 10, most: None, since: 0 },
+    Limit {
+        name: "cudaLimitPrintfFifoSize",
+        initial: 1 << 20,
+        most: Some((1 << 20, "what printf does not find room for is counted and told")),
+        since: 0,
+    },
+    Limit {
+        name: "cudaLimitMallocHeapSize",
+        initial: 8 << 20,
+        most: Some((8 << 20, "malloc gives a null pointer once it is used up")),
+        since: 0,
+    },
+    Limit { name: "cudaLimitDevRuntimeSyncDepth", initial: 0, most: None, since: u32::MAX },
+    Limit { name: "cudaLimitDevRuntimePendingLaunchCount", initial: 2048, most: None, since: 35 },
+    Limit { name: "cudaLimitMaxL2FetchGranularity", initial: 64, most: None, since: 0 },
+    Limit { name: "cudaLimitPersistingL2CacheSize", initial: 0, most: None, since: 80 },
+];
+
+impl Limits {
+    /// The place of a limit that the chip has.
+    fn place(number: i32, capability: u32) -> Result<usize, Error> {
+        let place =
+            usize::try_from(number).ok().filter(|place| *place < LIMITS.len()).ok_or(INVALID_VALUE)?;
+        if capability < LIMITS[place].since { Err(UNSUPPORTED_LIMIT) } else { Ok(place) }
+    }
+
+    /// The value of a limit.
+    ///
+    /// # Errors
+    /// It is none, or the chip has none.
+    pub fn get(&self, number: i32, capability: u32) -> Result<usize, Error> {
+        Ok(self.0[Self::place(number, capability)?])
+    }
+
+    /// Sets a limit; says so where it changes nothing.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get); it is more than there can be.
+    pub fn set(&mut self, number: i32, value: usize, chip: &ChipSpec) -> Result<(), Error> {
+        let place = Self::place(number, chip.capability())?;
+        let Limit { name, most, .. } = LIMITS[place];
+        let all = match place {
+            0 => Some((chip.limits.local_mem_size, "the local memory of a thread")),
+            1 | 2 => Some((chip.limits.global_mem_size, "the memory of the device")),
+            _ => None,
+        };
+        if let Some((all, what)) = all.filter(|(all, _)| value as u64 > *all) {
+            eprintln!("warpsim: {name} cannot be {value} bytes: {what} has {all}");
+            return Err(UNSUPPORTED_LIMIT);
+        }
+        if let Some((most, then)) = most
+            && value > most
+        {
+            eprintln!("warpsim: {name} is set to {value} bytes, but there are {most}: {then}");
+        }
+        self.0[place] = value;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sim_frontend::diagnostic::Source;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_kept_and_those_that_a_chip_lacks_refused() {
+        let source = Source::new("gtx480", include_str!("../../configs/chips/gtx480.yaml"));
+        let chip = ChipSpec::load(&source).expect("a chip");
+        let mut limits = Limits::default();
+        for (number, value) in [(0, 32 << 10), (1, 16 << 20), (2, 128 << 20), (5, 128)] {
+            assert_eq!(limits.set(number, value, &chip), Ok(()), "{number}");
+            assert_eq!(limits.get(number, 20), Ok(value), "{number}");
+        }
+        for (number, value) in [(0, 1 << 30), (2, 1 << 40), (3, 2), (4, 2), (6, 1)] {
+            assert_eq!(limits.set(number, value, &chip), Err(UNSUPPORTED_LIMIT), "{number}");
+        }
+        assert_eq!(limits.get(0, 20), Ok(32 << 10), "what is refused changes nothing");
+        assert_eq!((limits.get(7, 90), limits.get(-1, 90)), (Err(INVALID_VALUE), Err(INVALID_VALUE)));
+        assert_eq!(
+            (limits.get(4, 75), limits.get(6, 80), limits.get(6, 75)),
+            (Ok(2048), Ok(0), Err(UNSUPPORTED_LIMIT))
+        );
+    }
+}
