@@ -43,7 +43,12 @@ const LIMITS: [Limit; 7] = [
     Limit { name: "cudaLimitDevRuntimeSyncDepth", initial: 0, most: None, since: u32::MAX },
     Limit { name: "cudaLimitDevRuntimePendingLaunchCount", initial: 2048, most: None, since: 35 },
     Limit { name: "cudaLimitMaxL2FetchGranularity", initial: 64, most: None, since: 0 },
-    Limit { name: "cudaLimitPersistingL2CacheSize", initial: 0, most: None, since: 80 },
+    Limit {
+        name: "cudaLimitPersistingL2CacheSize",
+        initial: 0,
+        most: Some((0, "no lines of L2 are set aside")),
+        since: 80,
+    },
 ];
 
 impl Limits {

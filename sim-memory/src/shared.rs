@@ -421,7 +421,9 @@ mod tests {
         assert_eq!(turns(|l| 16 * (l / 4 * 2 + l % 2), all, 16), 2, "n and n ^ 2");
         assert_eq!(turns(|l| 16 * (l & !2), all, 16), 4, "the same, two lanes of a half-warp in each bank");
         assert_eq!(turns(|l| 16 * (l / 8 * 4 + l % 4), all, 16), 4, "n and n ^ 4 are no pairs");
-        assert_eq!(turns(|l| 16 * l, 0x5555_5555, 16), 2, "inactive lanes do not count");
+        let apart = |l: u64| 16 * (l / 2 + 4 * (l % 2));
+        assert_eq!(turns(apart, 0x5555_5555, 16), 2, "inactive lanes do not count");
+        assert_eq!(turns(apart, all, 16), 4, "active ones do");
         assert_eq!(turns(|l| 8 * (l / 2), all, 8), 1, "doubles of pairs: one turn");
         assert_eq!(turns(|l| 8 * l, all, 8), 2, "doubles: half-warps");
         assert_eq!(turns(|l| 4 * l, all, 4), 1, "words are not wide");
