@@ -1,10 +1,11 @@
-//! The device: how many there are, what it can do, waiting for it, its limits. There is one.
+//! The device: how many there are, what it can do, waiting for it. There is one.
 
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::call;
 use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED};
 use crate::images::ChannelFormat;
+use crate::limits;
 pub use crate::one_device::{Runtime, known, loaded};
 use crate::pointers;
 use crate::properties::{Version, attribute, properties};
@@ -22,25 +23,6 @@ fn tell(state: &mut State, at: *mut u8, device: i32, version: Version) -> Result
     // SAFETY: CUDA's manual asks for the structure of the version that the program was compiled with.
     unsafe { pointers::bytes_mut(at, all.len()) }.copy_from_slice(&all);
     Ok(())
-}
-
-/// The value of a limit, in `value`.
-///
-/// # Errors
-/// As [`Limits::get`](crate::limits::Limits::get).
-pub fn get_limit(state: &mut State, value: *mut usize, number: i32) -> Result<(), Error> {
-    let runtime = state.runtime()?;
-    out!(value, runtime.limits.get(number, runtime.device.chip().capability())?);
-    Ok(())
-}
-
-/// Sets a limit.
-///
-/// # Errors
-/// As [`Limits::set`](crate::limits::Limits::set).
-pub fn set_limit(state: &mut State, number: i32, value: usize) -> Result<(), Error> {
-    let runtime = state.runtime()?;
-    runtime.limits.set(number, value, runtime.device.chip())
 }
 
 /// The version of CUDA's runtime that the program was made for.
@@ -106,9 +88,9 @@ cuda! {
         Ok(())
     }
 
-    fn cudaDeviceGetLimit cudaThreadGetLimit = (value: *mut usize, number: i32) |state| { get_limit(state, value, number) }
+    fn cudaDeviceGetLimit cudaThreadGetLimit = (value: *mut usize, number: i32) |state| { limits::tell(state, value, number) }
 
-    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |state| { set_limit(state, number, value) }
+    fn cudaDeviceSetLimit cudaThreadSetLimit = (number: i32, value: usize) |state| { limits::set(state, number, value) }
 
     fn cudaDeviceSetCacheConfig cudaDeviceSetSharedMemConfig cudaThreadSetCacheConfig = (_config: i32) |_state| {
         // What a program prefers changes no result.

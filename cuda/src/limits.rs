@@ -3,6 +3,7 @@
 use sim_frontend::chip::ChipSpec;
 
 use crate::error::{Error, INVALID_VALUE, UNSUPPORTED_LIMIT};
+use crate::runtime::State;
 
 /// The `cudaLimit`s of a device: what `cudaDeviceGetLimit` gives, by number.
 #[derive(Debug)]
@@ -91,6 +92,25 @@ impl Limits {
         self.0[place] = value;
         Ok(())
     }
+}
+
+/// Puts the value of a limit at `value`.
+///
+/// # Errors
+/// As [`Limits::get`]; there is no place for it.
+pub fn tell(state: &mut State, value: *mut usize, number: i32) -> Result<(), Error> {
+    let runtime = state.runtime()?;
+    out!(value, runtime.limits.get(number, runtime.device.chip().capability())?);
+    Ok(())
+}
+
+/// Sets a limit.
+///
+/// # Errors
+/// As [`Limits::set`].
+pub fn set(state: &mut State, number: i32, value: usize) -> Result<(), Error> {
+    let runtime = state.runtime()?;
+    runtime.limits.set(number, value, runtime.device.chip())
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ enum Variant {
     Hi,
     /// `.wide`.
     Wide,
-    /// Of `cvt`: two values of 16 bits are made, `.f16x2` or `.bf16x2`.
+    /// Of `cvt`: two values of `.f32` become `.f16x2` or `.bf16x2`.
     Packed,
 }
 
@@ -162,7 +162,9 @@ impl IsaCosts {
             Variant::Approx => form.mods.accuracy == Some(Accuracy::Approx),
             Variant::Hi => form.mods.half == Some(Half::Hi),
             Variant::Wide => form.mods.half == Some(Half::Wide),
-            Variant::Packed => matches!(form.dst, ScalarType::F16x2 | ScalarType::Bf16x2),
+            Variant::Packed => {
+                form.ty == ScalarType::F32 && matches!(form.dst, ScalarType::F16x2 | ScalarType::Bf16x2)
+            }
         };
         let found = self.rules.iter().find(|rule| {
             (rule.roots.is_empty() || rule.roots.iter().any(|root| root == name))
@@ -219,7 +221,10 @@ mod tests {
             let costs =
                 IsaCosts::load(&Source::new(name, text)).unwrap_or_else(|e| panic!("{}", e[0].render()));
             assert_eq!(cost(&costs, "cvt.rn.f16x2.f32").unit, unit, "{name}");
-            assert_eq!(cost(&costs, "cvt.rn.f16.f32").unit, UnitClass::Convert, "{name}");
+            assert_eq!(cost(&costs, "cvt.rn.bf16x2.f32").unit, unit, "{name}");
+            for other in ["cvt.rn.f16.f32", "cvt.rn.f16x2.e4m3x2"] {
+                assert_eq!(cost(&costs, other).unit, UnitClass::Convert, "{name}: {other}");
+            }
         }
     }
 

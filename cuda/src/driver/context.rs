@@ -3,10 +3,11 @@
 
 use std::ffi::c_void;
 
-use crate::device::{get_limit, known, set_limit};
+use crate::device::known;
 use crate::driver::call::{Need, current, enter, made, primary, stack};
 use crate::driver::state::{Destructor, Owned};
 use crate::error::{Error, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, PEER_UNSUPPORTED};
+use crate::limits;
 use crate::memory::free;
 use crate::runtime::State;
 
@@ -266,9 +267,9 @@ driver! {
         state.synchronize()
     }
 
-    context cuCtxGetLimit = (value: *mut usize, number: i32) |state| { get_limit(state, value, number) }
+    context cuCtxGetLimit = (value: *mut usize, number: i32) |state| { limits::tell(state, value, number) }
 
-    context cuCtxSetLimit = (number: i32, value: usize) |state| { set_limit(state, number, value) }
+    context cuCtxSetLimit = (number: i32, value: usize) |state| { limits::set(state, number, value) }
 
     context cuCtxSetCacheConfig cuCtxSetSharedMemConfig = (_config: i32) |_state| {
         // What a program prefers changes no result.
