@@ -154,6 +154,28 @@ fn threads_meet_at_mbarrier_objects() {
     assert_eq!(words(body, 32)[0], 3 + 10 + 100 + 500);
 }
 
+/// Twelve warps wait for one that loops: without timing they look now and then, not as often as it loops.
+#[test]
+fn waits_at_mbarrier_objects_leave_their_turns_to_others() {
+    let body = "mov.u64 %w, room;\nsetp.eq.u32 %p, %t, 0;\n@%p mbarrier.init.shared.b64 [%w], 1;\nbar.sync 0;\n\
+                setp.lt.u32 %q, %t, 32;\n@!%q bra WAIT;\n\
+                LOOP:\nadd.u32 %r, %r, 1;\nsetp.lt.u32 %q, %r, 20000;\n@%q bra LOOP;\n\
+                @%p mbarrier.arrive.shared.b64 _, [%w];\nbra END;\n\
+                WAIT:\nmbarrier.try_wait.parity.shared.b64 %q, [%w], 0;\n@!%q bra WAIT;\nEND:";
+    for policy in POLICIES {
+        let device = device_with(chip(|_| {}), policy, |o| Options { allow_newer_isa: true, ..o });
+        let text = module("", body).replace(".version 3.0\n.target sm_20", ".version 8.6\n.target sm_90");
+        let mut run = Run::new(device, &text, false, 512);
+        run.launch(1, 416, true).expect("it fits");
+        run.wait().unwrap_or_else(|e| panic!("{policy}: {e}"));
+        let instructions = run.report().kernels[0].warp_instructions;
+        // Threads of their own loop one by one.
+        let loops = if policy == "mimd" { 32 } else { 1 };
+        assert!((60_000..80_000).contains(&(instructions / loops)), "{policy}: {instructions}");
+        assert!(run.words()[..32].iter().all(|word| *word == 20_000), "{policy}");
+    }
+}
+
 #[test]
 fn what_mbarrier_leaves_undefined_is_a_fault() {
     let one =
