@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use sim_frontend::chip::AssemblerSpec;
 use sim_frontend::diagnostic::Source;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
@@ -53,7 +54,8 @@ fn parser(c: &mut Criterion) {
 /// Parsed, checked, and every kernel made for a chip.
 fn assemble(source: &Source) -> usize {
     let module = Module::build(source, false).expect("a valid module");
-    let assembler = Assembler { stack_bytes: 1024, registers: 255, clean_up: true };
+    let passes = AssemblerSpec { clean_up: true, ..AssemblerSpec::default() };
+    let assembler = Assembler { stack_bytes: 1024, registers: 255, passes };
     let program = |entry: &str| module.program_for(entry, &|_| Some(256), ControlFlow::Injected, assembler);
     module.entries().map(|entry| program(entry).expect("a program").ops.len()).sum()
 }

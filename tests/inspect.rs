@@ -28,6 +28,15 @@ fn a_kernel_is_shown_with_graph_injected_instructions_branches_memory_and_occupa
         assert!(shown.contains(words), "no `{words}` in\n{shown}");
     }
     assert!(!shown.contains("kernel sgemm"), "one kernel was asked for");
+    // What the passes of the assembler leave: parameters are operands, an address is one operation.
+    let passes = ["clean_up", "parameters", "three_inputs", "multiply_add"];
+    let settings: Vec<String> = passes.iter().map(|pass| format!("assembler.{pass}=true")).collect();
+    let mut words = vec!["inspect", "workloads/vecadd/vecadd.sm_52.ptx", "--chip", "qv100"];
+    settings.iter().for_each(|setting| words.extend(["--set", setting]));
+    let shown = text(&words);
+    assert!(shown.contains("mad.wide") && shown.contains("[24]"), "{shown}");
+    assert!(!shown.contains("mul.wide") && !shown.contains("ld.param"), "{shown}");
+    assert!(!warpsim(&[&words[..4], &["--set", "assembler.three=true"]].concat()).status.success());
     // Uniform branches, a loop, the break that leaves it, limits of another chip.
     let shown = text(&[
         "inspect",

@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use sim_frontend::chip::AssemblerSpec;
 use sim_frontend::dependence::divergence;
 use sim_frontend::diagnostic::Source;
 use sim_frontend::fairness::loops;
@@ -26,9 +27,19 @@ fuzz_target!(|bytes: &[u8]| {
                 let plain = program.base.as_deref().unwrap_or(&program);
                 let _ = (divergence(plain), loops(plain));
             }
-            // With few registers, and cleaned up.
-            let tight = Assembler { stack_bytes: 1024, registers: 12, clean_up: true };
-            let _ = module.program_for(&entry, &|_| Some(64), ControlFlow::Injected, tight);
+            // With few registers, and by all passes of the assembler.
+            let passes = AssemblerSpec {
+                clean_up: true,
+                parameters: true,
+                three_inputs: true,
+                multiply_add: true,
+                wide_loads: true,
+                schedule: true,
+            };
+            for registers in [12, 255] {
+                let assembler = Assembler { stack_bytes: 1024, registers, passes };
+                let _ = module.program_for(&entry, &|_| Some(64), ControlFlow::Injected, assembler);
+            }
         }
     }
 });

@@ -300,7 +300,14 @@ impl Code {
             debug_assert!(bytes.is_some(), "a launch has the program's bytes of parameters");
             LaneRow([u32::from_le_bytes(bytes.copied().unwrap_or_default()); WARP_LANES])
         });
-        self.consts.iter().copied().chain(words).collect()
+        let mut rows: Box<[LaneRow]> = self.consts.iter().copied().chain(words).collect();
+        for &(row, offset) in &self.program.parameter_rows {
+            let bytes = params.get(offset as usize..).and_then(|rest| rest.first_chunk());
+            if let (Some(row), Some(bytes)) = (rows.get_mut(usize::from(row)), bytes) {
+                row.0 = [u32::from_le_bytes(*bytes); WARP_LANES];
+            }
+        }
+        rows
     }
 }
 

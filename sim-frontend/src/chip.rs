@@ -160,9 +160,25 @@ pub struct ClockSpec {
 #[serde(deny_unknown_fields)]
 pub struct AssemblerSpec {
     /// Propagates copies, folds additions of constants into addresses and removes dead code, as NVIDIA's
-    /// assembler does.
+    /// assembler does. Without it the program runs as it is written, whatever the other keys say.
     #[serde(default)]
     pub clean_up: bool,
+    /// 32-bit and 64-bit parameters are operands of data operations, not loaded first, and so are constants of 64-bit sums.
+    #[serde(default)]
+    pub parameters: bool,
+    /// Operations of three inputs are made of two of two inputs: additions, logic, comparisons with a predicate.
+    #[serde(default)]
+    pub three_inputs: bool,
+    /// Multiplications take in additions and shifts.
+    #[serde(default)]
+    pub multiply_add: bool,
+    /// Loads of neighbouring words of shared memory are one load, where the address is known to be aligned.
+    #[serde(default)]
+    pub wide_loads: bool,
+    /// Instructions of a basic block are ordered by how much time depends on them, as long as registers are found: loads come
+    /// early.
+    #[serde(default)]
+    pub schedule: bool,
 }
 
 /// Who shares a unit.

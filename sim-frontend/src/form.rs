@@ -382,6 +382,8 @@ pub struct Modifiers {
     pub rounding: Option<Rounding>,
     pub ftz: bool,
     pub sat: bool,
+    /// `add` of three operands, which only assemblers write.
+    pub third: bool,
     pub accuracy: Option<Accuracy>,
     pub half: Option<Half>,
     pub cmp: Option<CmpOp>,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use sim_memory::vocabulary::StateSpace;
 
 use self::assemble::{Fit, Parts, Reached, Request};
+use crate::chip::AssemblerSpec;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::tf2_fold_constants;
 use crate::program::{ControlFlow, LaunchBounds, ParamInfo, Program, function_address};
@@ -45,8 +46,8 @@ pub struct Assembler {
     pub stack_bytes: u32,
     /// 32-bit registers of a thread at most.
     pub registers: u32,
-    /// Copies propagate, addresses take in additions, dead code goes ([`clean_up`](crate::lower::clean_up)).
-    pub clean_up: bool,
+    /// What is done to the program ([`clean_up`](crate::lower::clean_up), [`select`](crate::lower::select)).
+    pub passes: AssemblerSpec,
 }
 
 /// A checked PTX module.
@@ -182,7 +183,7 @@ impl Module {
         flow: ControlFlow,
         stack_bytes: u32,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
-        let assembler = Assembler { stack_bytes, registers: u32::MAX, clean_up: false };
+        let assembler = Assembler { stack_bytes, registers: u32::MAX, passes: AssemblerSpec::default() };
         self.program_for(entry, address, flow, assembler)
     }
 
@@ -197,7 +198,7 @@ impl Module {
         entry: &str,
         address: &dyn Fn(&str) -> Option<u64>,
         flow: ControlFlow,
-        Assembler { stack_bytes, registers, clean_up }: Assembler,
+        Assembler { stack_bytes, registers, passes }: Assembler,
     ) -> Result<Arc<Program>, Vec<Diagnostic>> {
         let Some(index) = self.parts.entry(entry) else {
             let known: Vec<&str> = self.entries().collect();
@@ -208,7 +209,7 @@ impl Module {
             return Err(vec![error]);
         };
         let (source, papers) = (&self.source, self.papers);
-        let request = Request { source, papers, entry: index, address, flow, stack_bytes, clean_up };
+        let request = Request { source, papers, entry: index, address, flow, stack_bytes, passes };
         let mut reached = Reached::of(&self.parts, &request)?;
         let saves = reached.can_save();
         let mut make = |fit| assemble::program(&self.parts, &request, &mut reached, fit);

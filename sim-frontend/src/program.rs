@@ -545,6 +545,14 @@ pub struct CleanUp {
     pub copies: u32,
     /// Addresses that took in an addition.
     pub addresses: u32,
+    /// Operands that now name a parameter.
+    pub parameters: u32,
+    /// Operations that went into others.
+    pub fused: u32,
+    /// Loads that went into wider ones.
+    pub loads: u32,
+    /// Basic blocks with another order.
+    pub ordered: u32,
 }
 
 impl CleanUp {
@@ -554,6 +562,10 @@ impl CleanUp {
         self.after += other.after;
         self.copies += other.copies;
         self.addresses += other.addresses;
+        self.parameters += other.parameters;
+        self.fused += other.fused;
+        self.loads += other.loads;
+        self.ordered += other.ordered;
     }
 }
 
@@ -574,6 +586,8 @@ pub struct Program {
     pub forms: Vec<Form>,
     /// Constant rows, each value repeated over 32 lanes (64-bit values: two rows).
     pub consts: Vec<[u32; WARP_LANES]>,
+    /// Constant rows that hold a word of the parameters: row, and offset of the word in bytes. A launch fills them.
+    pub parameter_rows: Vec<(u16, u32)>,
     /// Rows of physical registers (64-bit values take an aligned pair).
     pub registers: u16,
     /// Predicate registers, the carry among them.

@@ -18,7 +18,8 @@ use sim_memory::vocabulary::StateSpace;
 use crate::console::{complain, status, table};
 
 /// One of three things is inspected.
-const USAGE: &str = "warpsim inspect [--entry ENTRY] [--chip CHIP] [--block THREADS] [--graphviz] FILE
+const USAGE: &str =
+    "warpsim inspect [--entry ENTRY] [--chip CHIP] [--set KEY=VALUE] [--block THREADS] [--graphviz] FILE
        warpsim inspect --memory CHIP [--operation OPERATION]
        warpsim inspect --liveness FILE";
 
@@ -39,6 +40,9 @@ pub struct InspectArgs {
     /// there is none.
     #[arg(long)]
     pub chip: Option<String>,
+    /// Override of a key of the chip, as for `run --set`: `assembler.three_inputs=true` shows what that pass leaves.
+    #[arg(long, value_name = "KEY=VALUE", requires = "file")]
+    pub set: Vec<String>,
     /// Threads per block for the occupancy. Default: from the kernel's directives, else 256.
     #[arg(long, value_name = "THREADS", requires = "file", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub block: Option<u32>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use sim_frontend::chip::AssemblerSpec;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
@@ -35,7 +36,7 @@ struct Compared {
     entry: String,
     arch: u32,
     ours: u32,
-    /// Without the clean-up pass.
+    /// Without the passes of the assembler.
     as_written: u32,
     ptxas: u32,
     spill_bytes: u32,
@@ -101,13 +102,14 @@ fn compare() -> Result<Vec<Compared>, Vec<Diagnostic>> {
             modules.insert(row.file.clone(), module);
         }
         let Some(module) = modules.get(&row.file) else { continue };
-        let registers = |clean_up| {
-            let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, clean_up };
+        let registers = |passes| {
+            let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
             let made = module.program_for(&row.entry, &|_| Some(4096), ControlFlow::Injected, assembler)?;
             Ok::<_, Vec<Diagnostic>>(made.registers_per_thread)
         };
         // As on the chips that ptxas assembles for.
-        let (ours, as_written) = (registers(true)?, registers(false)?);
+        let passes = AssemblerSpec { clean_up: true, ..AssemblerSpec::default() };
+        let (ours, as_written) = (registers(passes)?, registers(AssemblerSpec::default())?);
         let error_percent = (f64::from(ours) / f64::from(row.registers.max(1)) - 1.0) * 100.0;
         out.push(Compared {
             file: row.file,

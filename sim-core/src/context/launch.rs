@@ -66,8 +66,8 @@ impl Context {
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
         // Recursion gets what CUDA gives a thread by default.
         const STACK_BYTES: u32 = 8 << 10;
-        let (registers, clean_up) = (self.chip.limits.max_reg_size, self.chip.assembler.clean_up);
-        let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
+        let (registers, passes) = (self.chip.limits.max_reg_size, self.chip.assembler);
+        let assembler = Assembler { stack_bytes: STACK_BYTES, registers, passes };
         let program = loaded.module.program_for(entry, &find, flow, assembler);
         let program = program.map_err(SimError::Input)?;
         let newer = self.check_program(&program)?;

@@ -56,6 +56,7 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Sub if mods.sat => lane!(|f: &mut LaneFile<'_>, op: &Op, m| bin32(f, op, m, |a, b| (a as i32)
             .saturating_sub(b as i32)
             as u32)),
+        R::Add if mods.third => int3!(ty, |a, b, c| a.wrapping_add(b).wrapping_add(c)),
         R::Add => int2!(ty, |a, b| a.wrapping_add(b)),
         R::Sub => int2!(ty, |a, b| a.wrapping_sub(b)),
         R::Mul => match mods.half {

@@ -170,7 +170,8 @@ impl Follower {
                 return Stuck::new("canBeScheduled", format!("lane {} waits for {level:?}", thread.lane));
             }
         }
-        let env = ProgEnv { code: &kernel.code, params: &kernel.params, dop: &run.dop };
+        let env =
+            ProgEnv { code: &kernel.code, consts: &kernel.consts, params: &kernel.params, dop: &run.dop };
         let act = run.grid.step(&env, (number as usize, index), &mut file.registers)?;
         let op = &kernel.code.ops[pc];
         let who = Accessor {

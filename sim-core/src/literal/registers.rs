@@ -63,7 +63,7 @@ impl Registers {
 
     /// `dop(e1 … en)`: what an operation on data words writes for one thread, all else being as it
     /// was.
-    pub fn dop(&mut self, code: &Code, function: LaneFn, op: &Op, lane: u32) -> Vec<(Slot, u32)> {
+    pub fn dop(&mut self, consts: &[LaneRow], function: LaneFn, op: &Op, lane: u32) -> Vec<(Slot, u32)> {
         let targets: Vec<usize> = op
             .dst
             .iter()
@@ -73,7 +73,7 @@ impl Registers {
             .collect();
         let before: Vec<LaneRow> = targets.iter().map(|row| self.rows[*row]).collect();
         let predicates = self.predicates.clone();
-        let mut file = LaneFile { rows: &mut self.rows, consts: &code.consts, preds: &mut self.predicates };
+        let mut file = LaneFile { rows: &mut self.rows, consts, preds: &mut self.predicates };
         // SAFETY: the function was resolved for the baseline, which every host has.
         #[allow(unsafe_code, reason = "lane functions carry target features")]
         unsafe {

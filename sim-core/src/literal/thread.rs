@@ -10,6 +10,7 @@ use super::crs::ActiveState;
 use super::registers::{Registers, Slot};
 use crate::code::Code;
 use crate::lanes::LaneFn;
+use crate::registers::LaneRow;
 
 /// `FlowAct`: control flow is the warp's business; lanes say what they executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub(super) enum MemBarLevel {
 /// What threads read: the instruction environment of one program.
 pub(super) struct ProgEnv<'a> {
     pub code: &'a Code,
+    /// Constants and parameters, each in all lanes.
+    pub consts: &'a [LaneRow],
     pub params: &'a [u8],
     /// `dop` by instruction.
     pub dop: &'a [Option<LaneFn>],
@@ -133,7 +136,7 @@ impl Thread {
                 let Some(function) = env.dop[pc as usize] else {
                     return Stuck::new("dop", "an operation without a meaning");
                 };
-                Act::Mem(Req::Registers(registers.dop(code, function, op, lane)))
+                Act::Mem(Req::Registers(registers.dop(env.consts, function, op, lane)))
             }
             C::Clock => Act::Mem(Req::Clock),
             C::Branch => Act::Flow(FlowAct::Bra(lane, op.target)),

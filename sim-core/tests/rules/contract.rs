@@ -133,7 +133,7 @@ fn every_policy_runs_each_threads_own_control_flow() {
     let one_sm = chip(|c| c.limits.num_processors = 1);
     let cleaned = chip(|c| {
         c.limits.num_processors = 1;
-        c.assembler.clean_up = true;
+        c.assembler = crate::assembler::ALL;
     });
     let mut runs = 0u64;
     for seed in first..end {

@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+mod assembler;
 mod asynchronous;
 mod blackwell;
 mod bulk;

@@ -18,6 +18,7 @@ use self::encode::Ready;
 use self::plain::plain_order;
 use self::shared::{ModuleShared, SharedVariable};
 use self::uniform::uniform_branches;
+use crate::chip::AssemblerSpec;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::clean_up::clean_up;
 use crate::lower::ir::{Func, Link};
@@ -168,7 +169,7 @@ pub(super) struct Request<'r> {
     pub(super) address: &'r dyn Fn(&str) -> Option<u64>,
     pub(super) flow: ControlFlow,
     pub(super) stack_bytes: u32,
-    pub(super) clean_up: bool,
+    pub(super) passes: AssemblerSpec,
 }
 
 /// The functions of a request, before they are made to fit.
@@ -191,7 +192,7 @@ impl<'p> Reached<'p> {
             shared: shared::layout(parts, request.entry),
             functions: Vec::new(),
             indirect: false,
-            cleaned: request.clean_up.then(CleanUp::default),
+            cleaned: request.passes.clean_up.then(CleanUp::default),
         };
         reached.functions = reached.follow(parts, request, |_, func| Ok(Arc::clone(func)))?;
         Ok(reached)
@@ -231,7 +232,7 @@ impl<'p> Reached<'p> {
         let mut seen = FxHashSet::default();
         let mut indirect = false;
         let mut refused = Vec::new();
-        let mut cleaned = request.clean_up.then(CleanUp::default);
+        let mut cleaned = request.passes.clean_up.then(CleanUp::default);
         while let Some(f) = open.pop() {
             let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
             if !seen.insert(f) {
@@ -270,7 +271,7 @@ impl<'p> Reached<'p> {
                 })?;
             }
             if let Some(cleaned) = &mut cleaned {
-                cleaned.add(&clean_up(Arc::make_mut(&mut func)));
+                cleaned.add(&clean_up(Arc::make_mut(&mut func), request.passes));
             }
             if func.indirect && !indirect {
                 // It may call whatever has its address in memory or in a register somewhere.
@@ -334,7 +335,7 @@ pub(super) fn program(
             let mut spilled = 0;
             // One that cannot do with so few stays as it is, and is refused by its number of them.
             if let Some((fitting, bytes)) =
-                rows.and_then(|rows| spill(func, rows, first_row, at, request.clean_up))
+                rows.and_then(|rows| spill(func, rows, first_row, at, request.passes.clean_up))
             {
                 (*func, spilled) = (Arc::new(fitting), bytes);
             }

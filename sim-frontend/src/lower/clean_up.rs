@@ -7,7 +7,11 @@
 
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
+use super::schedule::schedule;
+use super::select::select;
+use super::widen::widen;
 use super::work::count;
+use crate::chip::AssemblerSpec;
 use crate::isa::Root;
 use crate::program::{CleanUp, Extra, OpClass};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
@@ -19,7 +23,7 @@ const OFFSETS: std::ops::Range<i64> = -(1 << 23)..1 << 23;
 const PASSES: u32 = 8;
 
 /// Cleans a function up.
-pub fn clean_up(func: &mut Func) -> CleanUp {
+pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     let count = |func: &Func| func.blocks.iter().map(|block| block.all().count() as u32).sum();
     let before = count(func);
     let mut done = CleanUp { before, after: before, ..CleanUp::default() };
@@ -28,14 +32,19 @@ pub fn clean_up(func: &mut Func) -> CleanUp {
         return done;
     }
     for _ in 0..PASSES {
-        let replaced = propagate(func);
+        let replaced = propagate(func, passes.parameters);
         let removed = remove_dead(func);
         done.copies += replaced.copies;
         done.addresses += replaced.addresses;
+        done.parameters += replaced.parameters;
         if replaced == CleanUp::default() && removed == 0 {
             break;
         }
     }
+    done.fused = select(func, passes);
+    remove_dead(func);
+    done.loads = if passes.wide_loads { widen(func) } else { 0 };
+    done.ordered = if passes.schedule { schedule(func) } else { 0 };
     done.after = count(func);
     done
 }
@@ -56,9 +65,29 @@ fn is_global_cvta(inst: &Inst) -> bool {
     inst.form.root == Root::Cvta && inst.form.mods.space == Some(StateSpace::Global) && alone
 }
 
+/// A load of a parameter that is an operand of machine code.
+fn parameter(func: &Func, inst: &Inst, reg: Reg) -> Option<Operand> {
+    let Extra::Memory(facts) = &inst.extra else { return None };
+    let wide = func.regs[reg as usize] == Width::Pair;
+    let bytes = if wide { 8 } else { 4 };
+    let whole = func.entry
+        && inst.class == OpClass::LoadParam
+        && inst.guard == PredOperand::Const(true)
+        && func.regs[reg as usize] != Width::Half
+        && inst.src[0] == Operand::None
+        && facts.vector == 1
+        && (facts.element_bytes, facts.reg_bits) == (bytes, 8 * bytes);
+    let offset = u32::try_from(inst.imm).ok().filter(|_| whole)?;
+    // What lies beyond them is told where it is loaded.
+    (offset.checked_add(u32::from(bytes))? <= func.param_bytes).then_some(Operand::Parameter { offset, wide })
+}
+
 /// What an instruction makes known.
-fn fact(func: &Func, inst: &Inst) -> Option<Fact> {
+fn fact(func: &Func, inst: &Inst, parameters: bool) -> Option<Fact> {
     let Operand::Reg(reg) = inst.dst[0] else { return None };
+    if let Some(constant) = parameter(func, inst, reg).filter(|_| parameters) {
+        return Some(Fact { reg, base: None, addend: 0, constant: Some(constant) });
+    }
     let alone = inst.dst[1..].iter().all(|o| *o == Operand::None)
         && inst.pdst.iter().chain(&inst.psrc).all(|p| *p == PredOperand::None);
     if inst.class != OpClass::Data || inst.guard != PredOperand::Const(true) || !alone {
@@ -119,13 +148,15 @@ struct Facts {
     list: Vec<Fact>,
     /// By instruction, the ends of blocks left out: what it makes known.
     made: Vec<u32>,
+    /// Parameters, and constants of sums of 64 bits, are operands.
+    operands: bool,
 }
 
 impl Facts {
-    fn of(func: &Func) -> Self {
+    fn of(func: &Func, parameters: bool) -> Self {
         let mut list = Vec::new();
         let insts = func.blocks.iter().flat_map(|block| &block.insts);
-        let made = insts.map(|inst| match fact(func, inst) {
+        let made = insts.map(|inst| match fact(func, inst, parameters) {
             Some(found) => {
                 list.push(found);
                 list.len() as u32 - 1
@@ -133,7 +164,7 @@ impl Facts {
             None => NONE,
         });
         let made = made.collect();
-        Self { list, made }
+        Self { list, made, operands: parameters }
     }
 
     /// By block: what holds at its beginning, whichever way it was reached, of registers that are read
@@ -303,9 +334,9 @@ impl Known {
 }
 
 /// Operands name what was copied; addresses take in what was added.
-fn propagate(func: &mut Func) -> CleanUp {
+fn propagate(func: &mut Func, parameters: bool) -> CleanUp {
     let mut done = CleanUp::default();
-    let facts = Facts::of(func);
+    let facts = Facts::of(func, parameters);
     if facts.list.is_empty() {
         return done;
     }
@@ -329,6 +360,14 @@ fn propagate(func: &mut Func) -> CleanUp {
     done
 }
 
+/// An addition of 64 bits.
+fn is_long_sum(inst: &Inst) -> bool {
+    let mods = &inst.form.mods;
+    inst.form.root == Root::Add
+        && matches!(inst.form.ty, ScalarType::S64 | ScalarType::U64)
+        && !(mods.sat || mods.cc || mods.third)
+}
+
 /// Puts into an instruction what is known of its operands.
 fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
     let address = matches!(inst.class, OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint)
@@ -339,6 +378,13 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
         if let Some(base) = found.base.filter(|_| found.addend == 0) {
             inst.src[slot] = Operand::Reg(base);
             done.copies += 1;
+        } else if let Some(parameter @ Operand::Parameter { .. }) = found.constant {
+            // An operation has room for one constant.
+            let constant = |o: &Operand| matches!(o, Operand::Const { .. } | Operand::Parameter { .. });
+            if inst.class == OpClass::Data && !inst.src.iter().any(constant) {
+                inst.src[slot] = parameter;
+                done.parameters += 1;
+            }
         } else if address && slot == 0 {
             let least = if found.base.is_some() { OFFSETS.start } else { 0 };
             let offset = inst.imm.checked_add(found.addend).filter(|at| (least..OFFSETS.end).contains(at));
@@ -350,6 +396,17 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
         } else if let Some(constant) = found.constant.filter(|_| inst.class == OpClass::Data) {
             inst.src[slot] = constant;
             done.copies += 1;
+        } else if facts.operands
+            && found.base.is_none()
+            && i32::try_from(found.addend).is_ok()
+            && is_long_sum(inst)
+        {
+            // The lower half has room for 32 bits, and the upper one for its sign.
+            let other = inst.src[1 - slot.min(1)];
+            if slot < 2 && matches!(other, Operand::Reg(_)) {
+                inst.src[slot] = Operand::Const { bits: found.addend as u64, wide: true };
+                done.copies += 1;
+            }
         }
     }
     for operand in &mut inst.fragments {
@@ -357,7 +414,7 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
         let Some(found) = known.about(facts, reg) else { continue };
         match (found.base.filter(|_| found.addend == 0), found.constant) {
             (Some(base), _) => *operand = Operand::Reg(base),
-            (None, Some(constant)) => *operand = constant,
+            (None, Some(constant @ Operand::Const { .. })) => *operand = constant,
             _ => continue,
         }
         done.copies += 1;

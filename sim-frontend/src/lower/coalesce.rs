@@ -112,6 +112,7 @@ fn keep_apart(func: &Func, partner: &mut [Option<Reg>]) {
 
 #[cfg(test)]
 mod tests {
+    use crate::chip::AssemblerSpec;
     use crate::diagnostic::Source;
     use crate::load::{Assembler, Module};
     use crate::program::{ControlFlow, Program};
@@ -130,7 +131,11 @@ mod tests {
         );
         let module = Module::build(&Source::new("c.ptx", &text), false);
         let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
-        let assembler = Assembler { stack_bytes: 1024, registers, clean_up: true };
+        let assembler = Assembler {
+            stack_bytes: 1024,
+            registers,
+            passes: AssemblerSpec { clean_up: true, ..AssemblerSpec::default() },
+        };
         let program = module.program_for("k", &|_| Some(0), ControlFlow::Injected, assembler);
         program.unwrap_or_else(|e| panic!("{}", e[0].render()))
     }

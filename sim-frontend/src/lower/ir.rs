@@ -41,6 +41,13 @@ pub enum Operand {
         /// 64 bits.
         wide: bool,
     },
+    /// A parameter of the entry; wide ones take a pair.
+    Parameter {
+        /// Its place, in bytes.
+        offset: u32,
+        /// 64 bits.
+        wide: bool,
+    },
     /// A special register that is constant for a thread.
     Special(SpecialRegister),
     /// The program address of a function.
@@ -190,6 +197,8 @@ pub struct Func {
     pub blocks: Vec<Block>,
     /// Width of each register.
     pub regs: Vec<Width>,
+    /// Bytes of the parameters of a kernel.
+    pub param_bytes: u32,
     /// Bytes of its stack frame.
     pub frame_bytes: u32,
     /// The register that holds the base of the stack frame, if it has one.

@@ -266,6 +266,7 @@ fn fresh(regs: &mut Vec<Width>, reg: Reg) -> Reg {
 
 #[cfg(test)]
 mod tests {
+    use crate::chip::AssemblerSpec;
     use crate::diagnostic::Source;
     use crate::load::{Assembler, Module};
     use crate::program::{ControlFlow, OpClass};
@@ -283,7 +284,7 @@ mod tests {
         let module = Module::build(&Source::new("s.ptx", TEXT), false);
         let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
         let program = |registers| {
-            let assembler = Assembler { stack_bytes: 1024, registers, clean_up: false };
+            let assembler = Assembler { stack_bytes: 1024, registers, passes: AssemblerSpec::default() };
             let program = module.program_for("k", &|_| Some(0), ControlFlow::Injected, assembler);
             program.unwrap_or_else(|e| panic!("{}", e[0].render()))
         };

@@ -141,6 +141,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         func: Func {
             name: ast.name.into(),
             entry: ast.entry,
+            param_bytes: if ast.entry { layout(ast.params.iter()).1 } else { 0 },
             blocks: Vec::new(),
             regs: Vec::new(),
             frame_bytes: 0,

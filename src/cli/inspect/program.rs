@@ -17,6 +17,7 @@ use sim_frontend::program_flow::{ends_block, successors};
 use super::InspectArgs;
 use super::STACK_BYTES;
 use crate::console::{complain, status, table};
+use crate::request::Setting;
 
 /// Runs the command for a file.
 pub fn program(file: &Path, args: &InspectArgs) -> u8 {
@@ -37,7 +38,14 @@ pub fn program(file: &Path, args: &InspectArgs) -> u8 {
 fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>), Vec<Diagnostic>> {
     let source = crate::configs::read(file).map_err(|error| vec![error])?;
     let chip = args.chip.clone().unwrap_or_else(|| crate::chip_for::chip_of_program(&source));
-    let (chip, _) = crate::configs::chip(&chip, &[])?;
+    let set: Vec<Setting> = args
+        .set
+        .iter()
+        .map(|text| Setting::parse(text))
+        .collect::<Result<_, _>>()
+        .map_err(|error| vec![error])?;
+    let set: Vec<(&str, &str)> = set.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
+    let (chip, _) = crate::configs::chip(&chip, &set)?;
     let module = Module::build(&source, false)?;
     let entries: Vec<&str> = match &args.entry {
         Some(entry) => vec![entry],
@@ -46,8 +54,8 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>),
     let addresses = super::addresses(&module);
     let (mut out, mut refused) = (String::new(), Vec::new());
     for entry in entries {
-        let (registers, clean_up) = (chip.limits.max_reg_size, chip.assembler.clean_up);
-        let assembler = Assembler { stack_bytes: STACK_BYTES, registers, clean_up };
+        let (registers, passes) = (chip.limits.max_reg_size, chip.assembler);
+        let assembler = Assembler { stack_bytes: STACK_BYTES, registers, passes };
         let program = match module.program_for(entry, &addresses, ControlFlow::Injected, assembler) {
             Ok(program) => program,
             Err(errors) if args.entry.is_some() => return Err(errors),
@@ -282,6 +290,9 @@ fn branches(out: &mut String, program: &Program, graphs: &[FunctionGraph]) {
 /// A row operand: a register, special register or constant.
 fn row_name(program: &Program, row: Row) -> String {
     if row.0 >= Row::CONST {
+        if let Some((_, offset)) = program.parameter_rows.iter().find(|(at, _)| *at == row.0 - Row::CONST) {
+            return format!("[{offset}]");
+        }
         let value = program.consts.get(usize::from(row.0 - Row::CONST)).map_or(0, |lanes| lanes[0]);
         return format!("{value:#x}");
     }

@@ -51,6 +51,7 @@ struct Encoder<'r> {
     registers: u16,
     consts: Vec<[u32; WARP_LANES]>,
     const_rows: FxHashMap<(u64, bool), Row>,
+    parameter_rows: Vec<(u16, u32)>,
     specials: Vec<(Row, SpecialRegister)>,
     forms: Vec<Form>,
     /// Forms by root.
@@ -103,6 +104,7 @@ pub(super) fn encode(
         registers,
         consts: Vec::new(),
         const_rows: FxHashMap::default(),
+        parameter_rows: Vec::new(),
         specials: Vec::new(),
         forms: Vec::new(),
         form_ids: Vec::new(),
@@ -115,6 +117,7 @@ pub(super) fn encode(
     let same = base.as_deref().filter(|_| functions.iter().all(|r| r.emitted.extra.is_empty()));
     if let Some(base) = same {
         encoder.consts.clone_from(&base.consts);
+        encoder.parameter_rows.clone_from(&base.parameter_rows);
         encoder.fragments.clone_from(&base.fragments);
         encoder.more_slots.clone_from(&base.more_slots);
         encoder.specials.clone_from(&base.specials);
@@ -224,6 +227,7 @@ pub(super) fn encode(
         entry_pc: 0,
         forms: encoder.forms,
         consts: encoder.consts,
+        parameter_rows: encoder.parameter_rows,
         registers,
         predicates,
         registers_per_thread: entry_registers.unwrap_or(registers.into()),
@@ -451,6 +455,7 @@ impl Encoder<'_> {
             Operand::None | Operand::Link { .. } => Row::NONE,
             Operand::Reg(reg) => self.place(f, reg).map_or(Row::NONE, |(place, _)| Row(place)),
             Operand::Const { bits, wide } => self.constant(bits, wide),
+            Operand::Parameter { offset, wide } => self.parameter(offset, wide),
             Operand::Function(function, wide) => self.constant(function_address(function).into(), wide),
             Operand::Special(register) => {
                 if let Some((row, _)) = self.specials.iter().find(|(_, r)| *r == register) {
@@ -479,6 +484,27 @@ impl Encoder<'_> {
         }
         self.const_rows.insert((bits, wide), row);
         row
+    }
+
+    /// The row of a word of the parameters, or the first of two.
+    fn parameter(&mut self, offset: u32, wide: bool) -> Row {
+        let known = |(i, (row, at)): (usize, &(u16, u32))| {
+            let both = !wide
+                || row % 2 == 0 && self.parameter_rows.get(i + 1) == Some(&(row.wrapping_add(1), offset + 4));
+            (*at == offset && both).then_some(*row)
+        };
+        if let Some(row) = self.parameter_rows.iter().enumerate().find_map(known) {
+            return Row(Row::CONST.saturating_add(row));
+        }
+        if wide && self.consts.len() % 2 == 1 {
+            self.consts.push([0; WARP_LANES]);
+        }
+        let row = u16::try_from(self.consts.len()).unwrap_or(u16::MAX);
+        for word in 0..1 + u16::from(wide) {
+            self.consts.push([0; WARP_LANES]);
+            self.parameter_rows.push((row.saturating_add(word), offset + 4 * u32::from(word)));
+        }
+        Row(Row::CONST.saturating_add(row))
     }
 
     /// Scoreboard slots: written ones first; a written pair has both rows, a read one its first.

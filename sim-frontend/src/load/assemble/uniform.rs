@@ -33,7 +33,11 @@ pub(super) fn uniform_branches(func: &Func) -> Vec<bool> {
     }
     let uniform = uniform_registers(&definitions);
     let operand = |operand: &Operand| match operand {
-        Operand::None | Operand::Const { .. } | Operand::Link { .. } | Operand::Function(..) => true,
+        Operand::None
+        | Operand::Const { .. }
+        | Operand::Parameter { .. }
+        | Operand::Link { .. }
+        | Operand::Function(..) => true,
         Operand::Special(special) => !special.differs_by_lane(),
         Operand::Reg(reg) => uniform[*reg as usize],
     };

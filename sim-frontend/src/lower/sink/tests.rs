@@ -1,3 +1,4 @@
+use crate::chip::AssemblerSpec;
 use crate::diagnostic::Source;
 use crate::load::{Assembler, Module};
 use crate::program::{ControlFlow, OpClass, Program};
@@ -11,7 +12,11 @@ fn program(body: &str, registers: u32, clean_up: bool) -> std::sync::Arc<Program
     );
     let module = Module::build(&Source::new("s.ptx", &text), false);
     let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
-    let assembler = Assembler { stack_bytes: 1024, registers, clean_up };
+    let assembler = Assembler {
+        stack_bytes: 1024,
+        registers,
+        passes: AssemblerSpec { clean_up, ..AssemblerSpec::default() },
+    };
     let program = module.program_for("k", &|_| Some(0), ControlFlow::Injected, assembler);
     program.unwrap_or_else(|e| panic!("{}", e[0].render()))
 }

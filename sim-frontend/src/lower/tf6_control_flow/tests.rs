@@ -52,6 +52,7 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
         entry: true,
         blocks,
         regs: vec![Width::Pred; n],
+        param_bytes: 0,
         frame_bytes: 0,
         stack_base: None,
         taken: None,

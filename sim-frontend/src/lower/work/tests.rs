@@ -1,4 +1,5 @@
 use super::steps;
+use crate::chip::AssemblerSpec;
 use crate::diagnostic::Source;
 use crate::load::{Assembler, Module};
 use crate::program::{ControlFlow, Program};
@@ -17,8 +18,16 @@ fn programs(name: &str, text: &str, assembler: Assembler) -> Vec<std::sync::Arc<
     module.entries().map(program).collect()
 }
 
-fn assembler(registers: u32, clean_up: bool) -> Assembler {
-    Assembler { stack_bytes: 1024, registers, clean_up }
+fn assembler(registers: u32, on: bool) -> Assembler {
+    let passes = AssemblerSpec {
+        clean_up: on,
+        parameters: on,
+        three_inputs: on,
+        multiply_add: on,
+        wide_loads: on,
+        schedule: on,
+    };
+    Assembler { stack_bytes: 1024, registers, passes }
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! What the assembler's passes make of random programs computes what the programs compute.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use sim_frontend::chip::{AssemblerSpec, ChipSpec};
+
+use crate::machine::{Run, device, newer_chip};
+use crate::random_programs::Numbers;
+
+/// Every pass.
+pub const ALL: AssemblerSpec = AssemblerSpec {
+    clean_up: true,
+    parameters: true,
+    three_inputs: true,
+    multiply_add: true,
+    wide_loads: true,
+    schedule: true,
+};
+
+/// Registers of a program: of 32 and 64 bits, and predicates.
+const WORDS: u64 = 6;
+const LONGS: u64 = 4;
+const PREDICATES: u64 = 3;
+
+/// An operand of 32 bits: a register, or a constant now and then.
+fn word(numbers: &mut Numbers) -> String {
+    match numbers.below(4) {
+        0 => numbers.below(40).to_string(),
+        _ => format!("%r{}", numbers.below(WORDS)),
+    }
+}
+
+/// An instruction on what lies in the registers.
+fn instruction(numbers: &mut Numbers) -> String {
+    let (r, s, t) = (numbers.below(WORDS), numbers.below(WORDS), word(numbers));
+    let (l, m, n) = (numbers.below(LONGS), numbers.below(LONGS), numbers.below(LONGS));
+    let (p, q, o) = (numbers.below(PREDICATES), numbers.below(PREDICATES), numbers.below(PREDICATES));
+    let mut one = |of: &[&str]| of[numbers.below(of.len() as u64) as usize].to_string();
+    let text = match one(&[
+        "sum", "sum", "shl", "product", "logic", "wide", "long", "cvt", "shift", "setp", "pred", "selp",
+        "param", "load", "load", "load", "store",
+    ])
+    .as_str()
+    {
+        "sum" => format!("{} %r{r}, %r{s}, {t};", one(&["add.s32", "add.u32", "sub.s32", "sub.u32"])),
+        "shl" => format!("shl.b32 %r{r}, %r{s}, {};", one(&["0", "2", "5", "31", "32"])),
+        "product" => format!("mul.lo.{} %r{r}, %r{s}, {t};", one(&["s32", "u32"])),
+        "logic" => match one(&["and", "or", "xor", "not"]).as_str() {
+            "not" => format!("not.b32 %r{r}, %r{s};"),
+            root => format!("{root}.b32 %r{r}, %r{s}, {t};"),
+        },
+        "wide" => format!("mul.wide.{} %l{l}, %r{s}, {t};", one(&["s32", "u32"])),
+        "long" => format!("{} %l{l}, %l{m}, %l{n};", one(&["add.s64", "add.u64", "sub.s64", "add.s64"])),
+        "cvt" => format!("cvt.{} %l{l}, %r{s};", one(&["s64.s32", "u64.u32"])),
+        "shift" => format!("shl.b64 %l{l}, %l{m}, {};", one(&["1", "3", "30", "31", "40"])),
+        "setp" => format!(
+            "setp.{} %p{p}, %r{s}, {t};",
+            one(&["lt.s32", "le.u32", "eq.b32", "ne.s32", "gt.s32", "ge.u32", "lo.u32", "hs.u32"])
+        ),
+        "pred" => format!(
+            "{}.pred %p{p}, {}%p{q}, {}%p{o};",
+            one(&["and", "or", "xor"]),
+            one(&["", "!"]),
+            one(&["", "!"])
+        ),
+        "selp" => format!("selp.u32 %r{r}, %r{s}, {t}, %p{q};"),
+        // The thread's own 64 bytes of shared memory.
+        "load" => {
+            format!("ld.shared.u32 %r{r}, [%s+{}];", one(&["0", "4", "8", "12", "16", "20", "24", "28"]))
+        }
+        "store" => {
+            format!("st.shared.u32 [%s+{}], %r{r};", one(&["0", "4", "8", "12", "16", "20", "24", "28"]))
+        }
+        _ => one(&[
+            &format!("ld.param.u32 %r{r}, [n];"),
+            &format!("ld.param.u64 %l{l}, [w];"),
+            &format!("ld.param.u32 %r{r}, [w+4];"),
+            &format!("mov.u32 %r{r}, %r{s};"),
+            &format!("mov.u64 %l{l}, %l{m};"),
+        ]),
+    };
+    match numbers.below(8) {
+        0 => format!("@{}%p{o} {text}", if numbers.below(2) == 0 { "!" } else { "" }),
+        _ => text,
+    }
+}
+
+/// A kernel `k(.u64 out, .u32 n, .u64 w)`, which tells all its registers.
+fn kernel(seed: u64) -> String {
+    let numbers = &mut Numbers::new(seed);
+    let mut body = String::new();
+    for block in 0..3 {
+        for _ in 0..4 + numbers.below(20) {
+            let _ = writeln!(body, "{}", instruction(numbers));
+        }
+        let _ = writeln!(body, "@%p{} bra L{block};", numbers.below(PREDICATES));
+        for _ in 0..numbers.below(5) {
+            let _ = writeln!(body, "{}", instruction(numbers));
+        }
+        let _ = writeln!(body, "L{block}:");
+    }
+    for l in 0..LONGS {
+        let _ =
+            writeln!(body, "cvt.u32.u64 %t, %l{l};\nmad.lo.u32 %h, %h, 31, %t;\nshr.u64 %l{l}, %l{l}, 32;");
+        let _ = writeln!(body, "cvt.u32.u64 %t, %l{l};\nmad.lo.u32 %h, %h, 31, %t;");
+    }
+    for r in 0..WORDS {
+        let _ = writeln!(body, "mad.lo.u32 %h, %h, 31, %r{r};");
+    }
+    for p in 0..PREDICATES {
+        let _ = writeln!(body, "selp.u32 %t, 1, 2, %p{p};\nmad.lo.u32 %h, %h, 31, %t;");
+    }
+    let mut begin = String::new();
+    for r in 0..WORDS {
+        let _ = writeln!(begin, "mad.lo.u32 %r{r}, %t, {}, {};", 7 * r + 1, 1 << (5 * r));
+    }
+    for l in 0..LONGS {
+        let _ = writeln!(begin, "mul.wide.s32 %l{l}, %r{l}, {};", 1i64 << (7 * l + 3));
+    }
+    for p in 0..PREDICATES {
+        let _ = writeln!(begin, "and.b32 %h, %t, {};\nsetp.ne.u32 %p{p}, %h, 0;", 1 << p);
+    }
+    format!(
+        ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n, .param .u64 w)\n{{\n\
+         .reg .u32 %r<{WORDS}>, %t, %h, %s;\n.reg .u64 %l<{LONGS}>, %out, %own;\n.reg .pred %p<{PREDICATES}>;\n\
+         .shared .align 16 .b8 room[4096];\nmov.u32 %t, %tid.x;\nmov.u32 %s, room;\nmad.lo.u32 %s, %t, 64, %s;\n\
+         st.shared.v4.u32 [%s], {{%t, %t, %s, %s}};\nst.shared.v4.u32 [%s+16], {{%s, %t, %s, %t}};\n{begin}mov.u32 %h, 0;\n{body}\
+         mov.u32 %t, %tid.x;\nld.param.u64 %out, [out];\nmul.wide.u32 %own, %t, 4;\nadd.u64 %own, %own, %out;\n\
+         st.global.u32 [%own], %h;\nret;\n}}\n"
+    )
+}
+
+/// The results of a kernel, its warp instructions, and how many operations and parameters the passes took in.
+fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u64, [u32; 3]) {
+    let mut chip = ChipSpec::clone(&newer_chip("7.0"));
+    chip.assembler = passes;
+    let mut run = Run::new(device(Arc::new(chip), "convergence_barriers"), text, false, 64);
+    let more = [&7u32.to_le_bytes()[..], &[0; 4], &0x1234_5678_9abc_def0u64.to_le_bytes()].concat();
+    run.launch_with(&more, 0, 1, 64, functional).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    run.wait().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let report = run.report();
+    let done = report.kernels[0].clean_up.map_or([0; 3], |done| [done.fused, done.parameters, done.loads]);
+    (run.words(), report.kernels[0].warp_instructions, done)
+}
+
+#[test]
+fn random_programs_compute_the_same_after_all_passes() {
+    let mut all = [0; 3];
+    for seed in 0..200 {
+        let text = kernel(seed);
+        let (expected, as_written, _) = results(&text, AssemblerSpec::default(), true);
+        for (passes, functional) in [
+            (ALL, true),
+            (ALL, false),
+            (AssemblerSpec { three_inputs: false, ..ALL }, true),
+            (AssemblerSpec { multiply_add: false, ..ALL }, true),
+            (AssemblerSpec { parameters: false, ..ALL }, true),
+            (AssemblerSpec { wide_loads: false, ..ALL }, true),
+            (AssemblerSpec { schedule: false, ..ALL }, true),
+        ] {
+            let (words, instructions, done) = results(&text, passes, functional);
+            assert_eq!(words, expected, "seed {seed}, {passes:?}\n{text}");
+            assert!(instructions <= as_written, "seed {seed}");
+            (0..3).for_each(|i| all[i] += done[i]);
+        }
+    }
+    let [fused, parameters, loads] = all;
+    assert!(fused > 1000 && parameters > 500 && loads > 200, "{all:?}");
+}
