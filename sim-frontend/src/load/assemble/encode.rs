@@ -116,12 +116,7 @@ pub(super) fn encode(
     // the plain one, and differs in guards and targets alone.
     let same = base.as_deref().filter(|_| functions.iter().all(|r| r.emitted.extra.is_empty()));
     if let Some(base) = same {
-        encoder.consts.clone_from(&base.consts);
-        encoder.parameter_rows.clone_from(&base.parameter_rows);
-        encoder.fragments.clone_from(&base.fragments);
-        encoder.more_slots.clone_from(&base.more_slots);
-        encoder.specials.clone_from(&base.specials);
-        encoder.forms.clone_from(&base.forms);
+        encoder.begin_as(base);
     }
     // The first form of every program.
     let control = if same.is_some() { 0 } else { encoder.form(control_form()) };
@@ -391,6 +386,16 @@ impl Encoder<'_> {
         }
         self.slots(f, &mut op, Some(inst), item);
         op
+    }
+
+    /// The rows, lists and forms of another program.
+    fn begin_as(&mut self, base: &Program) {
+        self.consts.clone_from(&base.consts);
+        self.parameter_rows.clone_from(&base.parameter_rows);
+        self.fragments.clone_from(&base.fragments);
+        self.more_slots.clone_from(&base.more_slots);
+        self.specials.clone_from(&base.specials);
+        self.forms.clone_from(&base.forms);
     }
 
     /// Forms have forty fields to compare, so that what is known of the opcode comes first.
