@@ -30,7 +30,8 @@ fn main() -> ExitCode {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let package = staged();
     let mut pytest = Command::new(python);
-    pytest.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).arg(tests);
+    // -P: the folder that cargo runs tests in has the package without its module.
+    pytest.args(["-P", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).arg(tests);
     if let Some(name) = arguments.iter().find(|argument| !argument.starts_with('-')) {
         pytest.args(["-k", name]);
     }
