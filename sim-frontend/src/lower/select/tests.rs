@@ -89,6 +89,8 @@ fn only_what_nobody_else_reads_is_taken_in() {
     // A guarded instruction leaves what was there before.
     let guarded = "setp.eq.s32 %p1, %r1, 7;\n@%p1 add.s32 %r4, %r1, %r2;\nadd.s32 %r5, %r4, %r3;";
     assert_eq!(fused(guarded).len(), 3);
+    let guarded = "setp.eq.s32 %p1, %r1, 7;\nmov.u64 %rd2, 64;\n@%p1 mul.wide.s32 %rd2, %r1, 4;\nadd.s64 %rd5, %rd1, %rd2;";
+    assert!(!fused(guarded).contains(&"mad.wide".to_string()));
     let user =
         "setp.eq.s32 %p1, %r1, 7;\nmov.u32 %r5, 9;\nadd.s32 %r4, %r1, %r2;\n@%p1 add.s32 %r5, %r4, %r3;";
     assert_eq!(fused(user).len(), 3);

@@ -89,6 +89,17 @@ fn nothing_between_changes_what_is_read() {
         assert_eq!(parts(between), 2, "{between}");
     }
     assert_eq!(parts("ld.volatile.shared.u32 %r20, [%b];"), 3);
+    // A base that is written between: it is another address.
+    let base = format!(
+        "and.b32 %r6, %r1, -16;\n{}add.u32 %r6, %r6, %r4;\nld.shared.u32 %r13, [%r6+8];",
+        words("%r6", &[0, 4])
+    );
+    assert_eq!(loads(&base).len(), 3, "%r6 is a multiple of 4 then");
+    let base = format!(
+        "and.b32 %r6, %r1, -16;\n{}add.u32 %r6, %r6, %r3;\nld.shared.u32 %r13, [%r6+8];\nld.shared.u32 %r14, [%r6+12];",
+        words("%r6", &[0, 4])
+    );
+    assert_eq!(loads(&base), [(0, 2), (8, 2)]);
     // Guarded and volatile loads stay.
     let guarded = "setp.eq.u32 %p, %r1, 3;\nmov.u32 %r11, 0;\n@%p ld.shared.u32 %r11, [%a];\nld.shared.u32 %r12, [%a+4];";
     assert_eq!(loads(guarded).len(), 2);
