@@ -28,14 +28,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let _ = (divergence(plain), loops(plain));
             }
             // With few registers, and by all passes of the assembler.
-            let passes = AssemblerSpec {
-                clean_up: true,
-                parameters: true,
-                three_inputs: true,
-                multiply_add: true,
-                wide_loads: true,
-                schedule: true,
-            };
+            let passes = AssemblerSpec::ALL;
             for registers in [12, 255] {
                 let assembler = Assembler { stack_bytes: 1024, registers, passes };
                 let _ = module.program_for(&entry, &|_| Some(64), ControlFlow::Injected, assembler);

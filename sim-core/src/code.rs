@@ -295,17 +295,15 @@ impl Code {
 
     /// The constant rows of a launch with these parameters: those of the program, then the parameter words.
     pub fn constant_rows(&self, params: &[u8]) -> Box<[LaneRow]> {
-        let words = self.parameters.iter().map(|&offset| {
+        let word = |offset: u32| {
             let bytes = params.get(offset as usize..).and_then(|rest| rest.first_chunk());
             debug_assert!(bytes.is_some(), "a launch has the program's bytes of parameters");
             LaneRow([u32::from_le_bytes(bytes.copied().unwrap_or_default()); WARP_LANES])
-        });
+        };
+        let words = self.parameters.iter().map(|&offset| word(offset));
         let mut rows: Box<[LaneRow]> = self.consts.iter().copied().chain(words).collect();
         for &(row, offset) in &self.program.parameter_rows {
-            let bytes = params.get(offset as usize..).and_then(|rest| rest.first_chunk());
-            if let (Some(row), Some(bytes)) = (rows.get_mut(usize::from(row)), bytes) {
-                row.0 = [u32::from_le_bytes(*bytes); WARP_LANES];
-            }
+            rows[usize::from(row)] = word(offset);
         }
         rows
     }

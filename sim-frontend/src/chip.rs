@@ -181,6 +181,18 @@ pub struct AssemblerSpec {
     pub schedule: bool,
 }
 
+impl AssemblerSpec {
+    /// Every pass.
+    pub const ALL: Self = Self {
+        clean_up: true,
+        parameters: true,
+        three_inputs: true,
+        multiply_add: true,
+        wide_loads: true,
+        schedule: true,
+    };
+}
+
 /// Who shares a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -9,14 +9,7 @@ use crate::machine::{Run, device, newer_chip};
 use crate::random_programs::Numbers;
 
 /// Every pass.
-pub const ALL: AssemblerSpec = AssemblerSpec {
-    clean_up: true,
-    parameters: true,
-    three_inputs: true,
-    multiply_add: true,
-    wide_loads: true,
-    schedule: true,
-};
+const ALL: AssemblerSpec = AssemblerSpec::ALL;
 
 /// Registers of a program: of 32 and 64 bits, and predicates.
 const WORDS: u64 = 6;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sim_core::device::Options;
 use sim_core::reconvergence::registry::POLICIES;
+use sim_frontend::chip::AssemblerSpec;
 
 use crate::machine::{Run, chip, device_with, module};
 use crate::random_programs::program;
@@ -133,7 +134,7 @@ fn every_policy_runs_each_threads_own_control_flow() {
     let one_sm = chip(|c| c.limits.num_processors = 1);
     let cleaned = chip(|c| {
         c.limits.num_processors = 1;
-        c.assembler = crate::assembler::ALL;
+        c.assembler = AssemblerSpec::ALL;
     });
     let mut runs = 0u64;
     for seed in first..end {

@@ -1,6 +1,8 @@
 //! Lowering: from the syntax tree to the program environment, by the seven transformations of
 //! CS §5.1.3, one file each, then [`load`](crate::load).
 
+#[cfg(test)]
+mod assembled;
 pub mod cfg;
 pub mod clean_up;
 pub mod coalesce;

@@ -209,7 +209,7 @@ impl<'p> Piece<'p> {
         piece.present = vec![false; registers];
         piece.order_registers(registers);
         piece.order_accesses(func.regs.len());
-        // What is read before it is written, or neither written here nor dead behind, is there at the beginning.
+        // What is read before it is written is there at the beginning.
         let mut written = vec![false; registers];
         for i in 0..n {
             for &reg in &piece.reads[i] {

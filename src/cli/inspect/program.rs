@@ -9,6 +9,7 @@ use std::path::Path;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::dependence::divergence;
 use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::lower::cfg::{Graph, Loop, NoLoops, dominators, natural_loops, reverse};
 use sim_frontend::program::{ControlFlow, Extra, OpClass, Pc, Pred, Program, Row};
@@ -45,7 +46,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>),
         .collect::<Result<_, _>>()
         .map_err(|error| vec![error])?;
     let set: Vec<(&str, &str)> = set.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
-    let (chip, _) = crate::configs::chip(&chip, &set)?;
+    let (chip, costs) = crate::configs::chip(&chip, &set)?;
     let module = Module::build(&source, false)?;
     let entries: Vec<&str> = match &args.entry {
         Some(entry) => vec![entry],
@@ -78,7 +79,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<(String, Vec<Diagnostic>),
             graphviz(&mut out, plain, &graphs);
             continue;
         }
-        summary(&mut out, &program, &chip, args.block);
+        summary(&mut out, &program, &chip, &costs, args.block);
         memory(&mut out, plain);
         loops(&mut out, plain, &graphs);
         branches(&mut out, plain, &graphs);
@@ -168,7 +169,7 @@ impl FunctionGraph {
     }
 }
 
-fn summary(out: &mut String, program: &Program, chip: &ChipSpec, block: Option<u32>) {
+fn summary(out: &mut String, program: &Program, chip: &ChipSpec, costs: &IsaCosts, block: Option<u32>) {
     let bounds = &program.bounds;
     let product = |axes: Option<[u32; 3]>| axes.map(|axes| axes.iter().product::<u32>());
     let threads = block.or(product(bounds.required)).or(product(bounds.max)).unwrap_or(256);
@@ -186,6 +187,10 @@ fn summary(out: &mut String, program: &Program, chip: &ChipSpec, block: Option<u
         program.param_bytes,
         if program.recursive { "; recursive" } else { "" },
     );
+    let written = program.ops.iter().zip(&program.info).filter(|(_, info)| !info.injected);
+    let forms = written.filter_map(|(op, _)| program.forms.get(usize::from(op.form)));
+    let operations: u64 = forms.map(|form| u64::from(costs.cost(form).machine_operations)).sum();
+    let _ = writeln!(out, "machine operations by the cost table {}: {operations}", chip.isa);
     for note in &program.notes {
         let _ = writeln!(out, "note: {note}");
     }

@@ -1,26 +1,18 @@
 use super::CleanUp;
 use crate::chip::AssemblerSpec;
-use crate::diagnostic::Source;
-use crate::load::{Assembler, Module};
-use crate::program::{ControlFlow, Program};
+use crate::lower::assembled::assembled;
 
-fn module(body: &str) -> Module {
-    let text = format!(
+fn text(body: &str) -> String {
+    format!(
         ".version 6.0\n.target sm_30\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
          .reg .u32 %r<9>;\n.reg .u64 %rd<9>;\n.reg .f32 %f<4>;\n.reg .pred %p<3>;\n\
          ld.param.u64 %rd1, [p];\n{body}\nret;\n}}\n"
-    );
-    Module::build(&Source::new("c.ptx", &text), false).unwrap_or_else(|e| panic!("{}", e[0].render()))
+    )
 }
 
 /// The instructions that are left of a body, as they are written, and what was done.
 fn cleaned(body: &str) -> (Vec<String>, CleanUp) {
-    let program = |clean_up| -> std::sync::Arc<Program> {
-        let passes = AssemblerSpec { clean_up, ..AssemblerSpec::default() };
-        let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
-        let made = module(body).program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
-        made.unwrap_or_else(|e| panic!("{}", e[0].render()))
-    };
+    let program = |clean_up| assembled(&text(body), AssemblerSpec { clean_up, ..AssemblerSpec::default() });
     let plain = program(false);
     assert_eq!(plain.clean_up, None);
     let program = program(true);

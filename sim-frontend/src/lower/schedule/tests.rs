@@ -1,7 +1,6 @@
 use crate::chip::AssemblerSpec;
-use crate::diagnostic::Source;
-use crate::load::{Assembler, Module};
-use crate::program::{ControlFlow, OpClass};
+use crate::lower::assembled::assembled;
+use crate::program::OpClass;
 
 /// The first words of the instructions of a body, in their order, between the parameter and the end.
 fn order(body: &str) -> Vec<String> {
@@ -10,12 +9,8 @@ fn order(body: &str) -> Vec<String> {
          .shared .align 16 .b8 room[4096];\n.reg .u32 %r<99>, %s;\n.reg .f32 %f<99>;\n.reg .u64 %l<9>, %a, %b;\n.reg .pred %p;\n\
          ld.param.u64 %a, [p];\n{body}\nret;\n}}\n"
     );
-    let module =
-        Module::build(&Source::new("c.ptx", &text), false).unwrap_or_else(|e| panic!("{}", e[0].render()));
     let passes = AssemblerSpec { clean_up: true, schedule: true, ..AssemblerSpec::default() };
-    let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
-    let made = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
-    let made = made.unwrap_or_else(|e| panic!("{}", e[0].render()));
+    let made = assembled(&text, passes);
     let shown = (0..made.ops.len() as u32).filter(|pc| made.ops[*pc as usize].class != OpClass::LoadParam);
     let mut texts: Vec<String> = shown.map(|pc| made.text(pc)).collect();
     texts.pop();

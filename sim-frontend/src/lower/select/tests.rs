@@ -1,16 +1,8 @@
 use crate::chip::AssemblerSpec;
-use crate::diagnostic::Source;
-use crate::load::{Assembler, Module};
-use crate::program::{ControlFlow, Program};
+use crate::lower::assembled::assembled;
+use crate::program::Program;
 
-const ALL: AssemblerSpec = AssemblerSpec {
-    clean_up: true,
-    parameters: true,
-    three_inputs: true,
-    multiply_add: true,
-    wide_loads: true,
-    schedule: false,
-};
+const ALL: AssemblerSpec = AssemblerSpec { schedule: false, ..AssemblerSpec::ALL };
 
 fn program(body: &str, passes: AssemblerSpec) -> std::sync::Arc<Program> {
     let text = format!(
@@ -19,11 +11,7 @@ fn program(body: &str, passes: AssemblerSpec) -> std::sync::Arc<Program> {
          ld.param.u64 %rd1, [p];\nld.param.u32 %r9, [n];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmov.u32 %r3, %ntid.x;\n\
          {body}\nst.global.u32 [%rd1], %r5;\nst.global.u64 [%rd1+8], %rd5;\nret;\n}}\n"
     );
-    let module =
-        Module::build(&Source::new("c.ptx", &text), false).unwrap_or_else(|e| panic!("{}", e[0].render()));
-    let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
-    let made = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
-    made.unwrap_or_else(|e| panic!("{}", e[0].render()))
+    assembled(&text, passes)
 }
 
 /// The instructions of a body between the special registers and the stores.

@@ -1,7 +1,6 @@
 use crate::chip::AssemblerSpec;
-use crate::diagnostic::Source;
-use crate::load::{Assembler, Module};
-use crate::program::{ControlFlow, Extra, OpClass};
+use crate::lower::assembled::assembled;
+use crate::program::{Extra, OpClass};
 use sim_memory::vocabulary::StateSpace;
 
 /// The loads of shared memory in a body, where `%a` is a multiple of 16 bytes and `%b` one of 4: offset and elements.
@@ -13,12 +12,8 @@ fn loads(body: &str) -> Vec<(i64, u8)> {
          shl.b32 %r4, %r1, 2;\nadd.u32 %b, %r2, %r4;\n{body}\n\
          st.global.v4.u32 [%out], {{%r11, %r12, %r13, %r14}};\nst.global.v2.u64 [%out], {{%l1, %l2}};\nret;\n}}\n"
     );
-    let module =
-        Module::build(&Source::new("c.ptx", &text), false).unwrap_or_else(|e| panic!("{}", e[0].render()));
     let passes = AssemblerSpec { clean_up: true, wide_loads: true, ..AssemblerSpec::default() };
-    let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
-    let made = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
-    let made = made.unwrap_or_else(|e| panic!("{}", e[0].render()));
+    let made = assembled(&text, passes);
     let shared = made.ops.iter().filter(|op| op.class == OpClass::Load).filter_map(|op| match &op.extra {
         Extra::Memory(facts) if facts.space == StateSpace::Shared => {
             assert_eq!(facts.alignment, facts.vector * facts.element_bytes);

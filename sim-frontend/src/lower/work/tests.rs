@@ -19,14 +19,7 @@ fn programs(name: &str, text: &str, assembler: Assembler) -> Vec<std::sync::Arc<
 }
 
 fn assembler(registers: u32, on: bool) -> Assembler {
-    let passes = AssemblerSpec {
-        clean_up: on,
-        parameters: on,
-        three_inputs: on,
-        multiply_add: on,
-        wide_loads: on,
-        schedule: on,
-    };
+    let passes = if on { AssemblerSpec::ALL } else { AssemblerSpec::default() };
     Assembler { stack_bytes: 1024, registers, passes }
 }
 
