@@ -42,7 +42,9 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
         }
     }
     done.fused = select(func, passes);
-    remove_dead(func);
+    if done.fused > 0 {
+        remove_dead(func);
+    }
     done.loads = if passes.wide_loads { widen(func) } else { 0 };
     done.ordered = if passes.schedule { schedule(func) } else { 0 };
     done.after = count(func);
@@ -380,8 +382,7 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
             done.copies += 1;
         } else if let Some(parameter @ Operand::Parameter { .. }) = found.constant {
             // An operation has room for one constant.
-            let constant = |o: &Operand| matches!(o, Operand::Const { .. } | Operand::Parameter { .. });
-            if inst.class == OpClass::Data && !inst.src.iter().any(constant) {
+            if inst.class == OpClass::Data && !inst.src.iter().any(Operand::is_constant) {
                 inst.src[slot] = parameter;
                 done.parameters += 1;
             }

@@ -63,6 +63,13 @@ pub enum Operand {
     },
 }
 
+impl Operand {
+    /// An immediate, or in constant memory: an instruction of machine code has room for one of these.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Self::Const { .. } | Self::Parameter { .. })
+    }
+}
+
 /// A number that is known when a program is made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Link {

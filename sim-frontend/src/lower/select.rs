@@ -167,7 +167,7 @@ fn made(user: &Inst, form: Form, src: [Operand; 5], text: &'static str) -> Inst 
 
 /// At most one operand is no register: machine code has room for one constant.
 fn one_constant(operands: &[Operand]) -> bool {
-    operands.iter().filter(|o| !matches!(o, Operand::Reg(_) | Operand::None)).count() <= 1
+    operands.iter().filter(|o| o.is_constant()).count() <= 1
 }
 
 /// An addition, or a subtraction of the second operand, without saturation and carry.
