@@ -111,6 +111,7 @@ impl<P: Reconvergence> Resident<P> {
             op: mma,
             arithmetic: &arithmetic,
             rounding: form.and_then(|form| form.mods.rounding),
+            warp: true,
             keeps_a: false,
             sources: &sources[..used],
         };

@@ -205,6 +205,7 @@ impl<P: Reconvergence> Resident<P> {
                 op: &mma,
                 arithmetic: &arithmetic,
                 rounding: None,
+                warp: false,
                 keeps_a: column > 0,
                 sources: &sources[..used],
             };

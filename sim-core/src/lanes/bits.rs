@@ -330,6 +330,10 @@ fn lop3_with_predicate(bool_op: Option<BoolOp>) -> Option<Variants> {
 /// downwards; with offset 0, `base` itself if its bit is set.
 fn find_nth_set(mask: u32, base: u32, offset: u32) -> u32 {
     let offset = offset as i32;
+    // The distance that has no magnitude: an H100 gives 0, whatever the mask.
+    if offset == i32::MIN {
+        return 0;
+    }
     if base >= 32 {
         return u32::MAX;
     }

@@ -81,7 +81,7 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         R::Mul24 | R::Mad24 => mul24(form),
         // Division by zero gives all ones, as the hardware's sequence does; the remainder is a.
         R::Div => int2!(ty, |a, b| a.checked_div(b).unwrap_or(if b == 0 { !0 } else { a })),
-        R::Rem => int2!(ty, |a, b| a.checked_rem(b).unwrap_or(if b == 0 { a } else { 0 })),
+        R::Rem => int2!(ty, |a, b| a.checked_rem(b).unwrap_or(if b == 0 { !0 } else { 0 })),
         R::Abs => match ty {
             T::S16 => lane!(|f: &mut LaneFile<'_>, op: &Op, m| un32(f, op, m, |a| u32::from(
                 (a as i16).wrapping_abs() as u16

@@ -259,13 +259,14 @@ fn choose(k: &Arithmetic, a: f64, b: f64) -> f64 {
     if k.xorsign_abs && negative { -chosen } else { chosen }
 }
 
-/// What a tensor map that fills with NaN puts where the tensor has no elements.
-const OUT_OF_BOUNDS: u16 = 0x7fff;
+/// What stands for an element that a tensor does not have, of either sign, in both formats: measured on an H100, where the
+/// canonical NaN (0x7fff) is a NaN like others.
+const OUT_OF_BOUNDS: u16 = 0x7ff7;
 
 fn half(k: &Arithmetic, format: Format, a: u16, b: u16, c: u16) -> u16 {
     let flush = |v: u16| if k.ftz { flushed(format, v.into()) as u16 } else { v };
     let (a, b, c) = (flush(a), flush(b), flush(c));
-    if k.out_of_bounds && (a == OUT_OF_BOUNDS || b == OUT_OF_BOUNDS) {
+    if k.out_of_bounds && [a, b].iter().any(|x| x & 0x7fff == OUT_OF_BOUNDS) {
         return 0;
     }
     match k.root {

@@ -249,9 +249,12 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     if let Some(scale) = matrix.scale {
         scaled::apply(scratch, scale, product.scales(), [stored, usize::from(matrix.shape.k)]);
     }
+    if let Some(metadata) = e.first() {
+        fragments::load_places(scratch, matrix, product.op.selector, metadata);
+    }
     match e.first() {
-        Some(metadata) => {
-            fragments::load_places(scratch, matrix, product.op.selector, metadata);
+        _ if product.by_halves() => by_halves(scratch, product, rows, stored),
+        Some(_) => {
             let Scratch { a, a_exponents, b, b_exponents, places, sums, .. } = scratch;
             let (bits, group, rounding) = facts(product);
             for row in 0..rows {
@@ -268,6 +271,51 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
         None => dense(scratch, product, rows, stored),
     }
     fragments::store_d(&scratch.sums, rows, of_d, results, |value| encode(value, of_d));
+}
+
+/// Two products of halves, whose sum is added to C as `add` does it.
+fn by_halves(scratch: &mut Scratch, product: &Product<'_>, rows: usize, stored: usize) {
+    let matrix = &product.op.matrix;
+    let half = matrix.types[0] == Element::F16;
+    let (bits, rounding) =
+        (product.arithmetic.fraction_bits as i32, if half { Sums::Half } else { Sums::Single(23) });
+    let group = product.arithmetic.groups.f16.max(1) as usize;
+    let Scratch { a, b, b_exponents, places, sums, .. } = scratch;
+    // What is subnormal before is no subnormal half.
+    let least = least_exponent(Element::F16);
+    for (values, exponents) in b.iter().zip(b_exponents.iter_mut()).take(usize::from(matrix.shape.k)) {
+        *exponents = values.map(|value| exponent(value as f32, least));
+    }
+    for row in 0..rows {
+        let mut sum = [0.0; N];
+        for pair in 0..2 {
+            // Places in A and B of the elements of this product.
+            let mut own = [(0, 0); FLOATS[0]];
+            let mut count = 0;
+            for k in (0..stored).filter(|k| k % 4 / 2 == pair) {
+                let of_b = if matrix.sparse { usize::from(places[row][k]) % FLOATS[1] } else { k };
+                own[count] = (k, of_b);
+                count += 1;
+            }
+            for own in own[..count].chunks(group) {
+                let mut values = [0.0; FLOATS[0]];
+                let mut exponents = [0; FLOATS[0]];
+                for (i, (k, _)) in own.iter().enumerate() {
+                    values[i] = a[row][*k];
+                    exponents[i] = exponent(values[i] as f32, least);
+                }
+                let (values, exponents) = (&values[..own.len()], &exponents[..own.len()]);
+                add_group(&mut sum, values, exponents, |i| own[i].1, (b, b_exponents), bits, rounding);
+            }
+        }
+        for (c, sum) in sums[row].iter_mut().zip(sum) {
+            *c = match half {
+                // Both are halves: the sum is exact, and rounded to the nearest half.
+                true => round(*c + sum, Sums::Half),
+                false => f64::from(*c as f32 + sum as f32),
+            };
+        }
+    }
 }
 
 #[inline(always)]
@@ -337,7 +385,18 @@ pub(super) fn quads(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
                 }
             }
         }
-        dense(scratch, product, N, 4);
+        if product.arithmetic.quads_by_fma {
+            let Scratch { a, b, sums, .. } = &mut *scratch;
+            for (row, sums) in a.iter().zip(sums.iter_mut()).take(N) {
+                for (n, c) in sums.iter_mut().enumerate() {
+                    let chain = |sum: f32, k: usize| (row[k] as f32).mul_add(b[k][n] as f32, sum);
+                    let sum = *c as f32 + (0..4).fold(0.0, chain);
+                    *c = if of_d == Element::F16 { round(sum.into(), Sums::Half) } else { sum.into() };
+                }
+            }
+        } else {
+            dense(scratch, product, N, 4);
+        }
         for (high, t) in [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)] {
             let lane = 16 * high + 4 * q + t;
             let bits = |i: usize| {

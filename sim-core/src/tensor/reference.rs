@@ -8,7 +8,7 @@ use num_traits::{One, Signed, Zero};
 use sim_frontend::chip::TensorArithmetic;
 use sim_frontend::form::Rounding;
 use sim_frontend::matrix::{BitOp, Element, Layout, MmaOp, ScaleType};
-use sim_memory::soft_float::{F64, Round};
+use sim_memory::soft_float::{F16, F32, F64, Round};
 
 /// `2^e`.
 pub(super) fn two(e: i64) -> BigRational {
@@ -223,6 +223,40 @@ fn blocks(a: &[u32], b: &[u32], c: u32, (of_a, of_b): (Scales, Scales), bits: i6
     to_single(&(BigRational::from_integer(units.sum()) * unit), 23)
 }
 
+/// Two products of halves, the elements that are first and second of each four before the others; then C.
+fn by_halves(a: &[u32], b: &[u32], c: u32, types: [Element; 4], arithmetic: &TensorArithmetic) -> u32 {
+    let half = |ty: Element, bits: u32| match number(ty, bits) {
+        Number::Finite(value, Some(_)) => {
+            let own = exponent_of(&value.abs()).max(-14);
+            Number::Finite(value, Some(own))
+        }
+        other => other,
+    };
+    let halves = [types[0], Element::F16, Element::F16, types[0]];
+    let mut sum = 0;
+    for pair in 0..2 {
+        let own: Vec<_> = (0..a.len())
+            .filter(|k| k % 4 / 2 == pair)
+            .map(|k| (half(types[1], a[k]), half(types[2], b[k])))
+            .collect();
+        let (bits, size) = (arithmetic.fraction_bits.into(), arithmetic.groups.f16 as usize);
+        sum = own.chunks(size).fold(sum, |sum, pairs| group(pairs, sum, halves, bits, 23));
+    }
+    let (format, one) = if types[0] == Element::F16 { (F16, 0x3c00) } else { (F32, 0x3f80_0000) };
+    let out = format.fma(one, c.into(), sum.into(), Round::Nearest) as u32;
+    if format == F16 && out & 0x7c00 == 0x7c00 && out & 0x3ff != 0 { 0x7fff } else { out }
+}
+
+/// A chain of fused multiply-adds of halves in single precision, and C.
+fn chain(a: &[u32], b: &[u32], c: u32, of_d: Element) -> u32 {
+    let single = |half: u32| F32.convert(F16, half.into(), Round::Nearest);
+    let products = a.iter().zip(b);
+    let sum = products.fold(0, |sum, (&a, &b)| F32.fma(single(a), single(b), sum, Round::Nearest));
+    let c = if of_d == Element::F16 { single(c) } else { c.into() };
+    let out = F32.fma(0x3f80_0000, c, sum, Round::Nearest);
+    if of_d == Element::F16 { F16.convert(F32, out, Round::Nearest) as u32 } else { out as u32 }
+}
+
 /// A chain of groups.
 pub(super) fn dot(
     a: &[u32],
@@ -233,6 +267,10 @@ pub(super) fn dot(
     scales: Option<&(Scales, Scales)>,
 ) -> u32 {
     let small = shape_of(types[1]).1 <= 4 || types[1] == Element::E5m2;
+    let bytes = matches!(types[1], Element::E4m3 | Element::E5m2);
+    if bytes && arithmetic.fp8_by_halves && scales.is_none() {
+        return by_halves(a, b, c, types, arithmetic);
+    }
     let (bits, size, kept) = match types[1] {
         _ if small => (arithmetic.fp8_fraction_bits, arithmetic.groups.fp8, arithmetic.fp8_sum_bits),
         Element::Tf32 => (arithmetic.fraction_bits, arithmetic.groups.tf32, 23),
@@ -473,7 +511,10 @@ pub(super) fn quads(
                     },
                     _ => c[row][column],
                 };
-                out[lane].push(dot(&a[row], &b, c, matrix.types, arithmetic, None));
+                out[lane].push(match arithmetic.quads_by_fma {
+                    true => chain(&a[row], &b, c, of_d),
+                    false => dot(&a[row], &b, c, matrix.types, arithmetic, None),
+                });
             }
         }
     }

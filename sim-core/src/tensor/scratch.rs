@@ -72,6 +72,8 @@ pub(crate) struct Product<'r> {
     pub(crate) op: &'r MmaOp,
     pub(crate) arithmetic: &'r TensorArithmetic,
     pub(crate) rounding: Option<Rounding>,
+    /// It is that of one warp, not of a group of them.
+    pub(crate) warp: bool,
     /// A is that of the last product of the scratch, which has the same form.
     pub(crate) keeps_a: bool,
     /// Rows of A, B, C, metadata and scales, one after the other; those of doubles are pairs.
@@ -79,6 +81,12 @@ pub(crate) struct Product<'r> {
 }
 
 impl Product<'_> {
+    /// It is two products of halves; see [`TensorArithmetic::fp8_by_halves`].
+    pub(super) fn by_halves(&self) -> bool {
+        let small = matches!(self.op.matrix.types[1], Element::E4m3 | Element::E5m2);
+        self.warp && small && self.arithmetic.fp8_by_halves && self.op.matrix.scale.is_none()
+    }
+
     /// Rows of A, B, C and metadata.
     pub(super) fn parts(&self) -> [&[Lanes32]; 4] {
         let wide = if self.op.matrix.types[1] == Element::F64 { 2 } else { 1 };

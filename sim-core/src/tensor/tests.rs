@@ -14,17 +14,20 @@ fn arithmetic(fraction_bits: u32, [f16, tf32, fp8]: [u32; 3]) -> TensorArithmeti
         fraction_bits,
         fp8_fraction_bits: 13,
         fp8_sum_bits: 13,
+        fp8_by_halves: false,
+        quads_by_fma: false,
         fp4_fraction_bits: fraction_bits + 10,
         groups: TensorGroups { f16, tf32, fp8 },
     }
 }
 
-fn chips() -> [TensorArithmetic; 4] {
+fn chips() -> [TensorArithmetic; 5] {
     [
         arithmetic(23, [4, 1, 1]),
         arithmetic(24, [8, 4, 16]),
         arithmetic(25, [16, 8, 32]),
         arithmetic(10, [1, 2, 3]),
+        TensorArithmetic { fp8_by_halves: true, quads_by_fma: true, ..arithmetic(25, [16, 8, 32]) },
     ]
 }
 
@@ -44,7 +47,7 @@ fn results(
 ) -> Vec<Lanes32> {
     let mut scratch = Scratch::new();
     let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-    let product = Product { op, arithmetic, rounding: None, keeps_a: false, sources };
+    let product = Product { op, arithmetic, rounding: None, warp: true, keeps_a: false, sources };
     multiply(&mut scratch, set, &product, &mut out);
     out.map(|row| row.0).to_vec()
 }
@@ -85,7 +88,7 @@ fn recorded_products_are_reproduced_bit_by_bit() {
             [$(($name, include_str!(concat!("../../tests/data/tensor/", $name, ".tsv")), $chip, $shape)),+]
         };
     }
-    let [volta, ada, hopper, _] = chips();
+    let [volta, ada, hopper, _, by_halves] = chips();
     let files = files![
         ("v100-f16-f16", volta, "m8n8k4.row.col.f16.f16.f16.f16"),
         ("v100-f16-f32", volta, "m8n8k4.row.col.f32.f16.f16.f32"),
@@ -103,6 +106,10 @@ fn recorded_products_are_reproduced_bit_by_bit() {
         ("h200-tf32-f32", hopper, "m16n8k4.row.col.f32.tf32.tf32.f32"),
         ("h200-e4m3-f32", hopper, "m16n8k32.row.col.f32.e4m3.e4m3.f32"),
         ("h200-e5m2-f32", hopper, "m16n8k32.row.col.f32.e5m2.e5m2.f32"),
+        ("h100-mma-e4m3-f16", by_halves, "m16n8k32.row.col.f16.e4m3.e4m3.f16"),
+        ("h100-mma-e4m3-f32", by_halves, "m16n8k32.row.col.f32.e4m3.e4m3.f32"),
+        ("h100-mma-e5m2-f16", by_halves, "m16n8k32.row.col.f16.e5m2.e5m2.f16"),
+        ("h100-mma-e5m2-f32", by_halves, "m16n8k32.row.col.f32.e5m2.e5m2.f32"),
     ];
     for (name, text, chip, shape) in files {
         let mut op = op(&format!("sync.aligned.{shape}"));
@@ -325,7 +332,8 @@ proptest! {
         for set in InstructionSet::available() {
             let mut scratch = Scratch::new();
             let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-            let product = Product { op: &op, arithmetic: &arithmetic, rounding, keeps_a: false, sources: &sources };
+            let (op, arithmetic, sources) = (&op, &arithmetic, &sources[..]);
+            let product = Product { op, arithmetic, rounding, warp: true, keeps_a: false, sources };
             multiply(&mut scratch, set, &product, &mut out);
             for (row, list) in expected.iter().enumerate() {
                 for (column, &value) in list.iter().enumerate() {

@@ -255,7 +255,8 @@ impl TensorMap {
         }
     }
 
-    /// The bytes of a piece beyond the tensor: every bit but the sign is 1 in a NaN.
+    /// The bytes of a piece beyond the tensor. A NaN has every bit but the sign, and of 16 bits not that of 8, so that
+    /// `fma.oob` knows it.
     pub fn fill(&self) -> [u8; PIECE as usize] {
         let mut out = [0; PIECE as usize];
         if self.nan {
@@ -263,6 +264,9 @@ impl TensorMap {
                 element.fill(0xff);
                 if let Some(last) = element.last_mut() {
                     *last = 0x7f;
+                }
+                if let [low, _] = element {
+                    *low = 0xf7;
                 }
             }
         }

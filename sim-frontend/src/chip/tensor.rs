@@ -124,6 +124,14 @@ pub struct TensorArithmetic {
     #[serde(default = "thirteen")]
     #[schemars(range(min = 10, max = 23))]
     pub fp8_sum_bits: u32,
+    /// `mma` of `.e4m3` and `.e5m2` is what the assembler makes of it: two products of halves, of the elements that are
+    /// first and second, and third and fourth of each four along K, one after the other without C, which is added then.
+    #[serde(default)]
+    pub fp8_by_halves: bool,
+    /// `mma.m8n8k4` of halves is what the assembler makes of it: fused multiply-adds in single precision in the order of K,
+    /// beginning with zero, and C is added last.
+    #[serde(default)]
+    pub quads_by_fma: bool,
     /// Fractional bits that are kept of sums of sixteen products of `.e2m1` with their scales, which are exact before.
     #[serde(default = "thirty_five")]
     #[schemars(range(min = 10, max = 40))]

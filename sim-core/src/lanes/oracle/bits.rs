@@ -126,6 +126,10 @@ pub fn expected(form: &Form, x: &Inputs) -> Option<Expected> {
             let (mask, base, offset) = (word(0), word(1), word(2) as i32);
             let set = |i: i64| (0..32).contains(&i) && mask >> i & 1 == 1;
             let mut found = 0xffff_ffff;
+            // As measured on an H100.
+            if offset == i32::MIN {
+                return Some(Expected::Bits(0));
+            }
             if offset == 0 {
                 if set(base.into()) {
                     found = base.into();
