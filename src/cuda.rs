@@ -93,6 +93,7 @@ impl CudaRun {
             (request.seed != 0, "seed"),
             (request.skip_launches != 0, "skip-launches"),
             (!request.keep.is_empty(), "dump"),
+            (request.export.is_some(), "export"),
         ] {
             if given {
                 let message = format!("`{}` is a CUDA program: --{option} is for workloads", command.name());

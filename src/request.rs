@@ -134,6 +134,8 @@ pub struct Request {
     pub sample: Option<u64>,
     /// Buffers whose final contents are kept.
     pub keep: Vec<String>,
+    /// A folder to which the run is written, for another device.
+    pub export: Option<PathBuf>,
     /// Worker threads of the engine.
     pub threads: usize,
     /// Core cycles of an epoch of the engine.
@@ -165,6 +167,7 @@ impl Request {
             profile: false,
             sample: None,
             keep: Vec::new(),
+            export: None,
             threads: 1,
             epoch: None,
             instruction_set: None,

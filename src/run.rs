@@ -163,6 +163,7 @@ impl Simulation {
             seed: request.seed,
             skip: request.skip_launches,
             dump: request.keep,
+            export: request.export,
         };
         let (chip, suppress) = (Arc::clone(&configured.chip), request.suppress);
         Ok(Self { chip, configured, job, variant, chosen, args, suppress, digests: [digest, text] })

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod buffers;
+mod export;
 mod images;
 mod job;
 mod tensor_maps;
@@ -25,6 +26,7 @@ use crate::device::{Configured, Device, Kernel, Module, recording};
 use crate::memory;
 use arguments::{Arguments, arguments_differ, example, is_address};
 use buffers::{Layout, file_bytes, initial, of_variable};
+use export::Export;
 use job::{number, placed, whole, wrong};
 use verdict::judge;
 
@@ -72,6 +74,7 @@ pub fn simulate(
     let mut names: Vec<_> = job.spec.buffers.iter().map(|(name, buffer)| (name, buffer.at)).collect();
     names.sort_by_key(|(_, at)| at.is_none());
     let arrays = arrays_of(job)?;
+    let mut export = job.export.as_deref().map(|folder| Export::new(folder, job)).transpose()?;
     for (name, at) in names {
         let buffer = initial(job, name)?;
         let array = arrays.get(name);
@@ -90,10 +93,14 @@ pub fn simulate(
             }
             None => device.write(address, &buffer.bytes)?,
         }
+        let layout = Layout { ty: buffer.ty, len: buffer.len() };
         addresses.insert(name.clone(), address);
-        buffers.insert(name.clone(), Layout { ty: buffer.ty, len: buffer.len() });
+        buffers.insert(name.clone(), layout);
+        if let Some(export) = &mut export {
+            export.buffer(name, layout, address, buffer.bytes)?;
+        }
     }
-    prepare(job, &mut device, module)?;
+    prepare(job, &mut device, module, export.as_mut())?;
     let handles = images::bind(job, &mut device, module, &|name| {
         let layout: &Layout = buffers.get(name)?;
         Some((*addresses.get(name)?, layout.bytes() as u64))
@@ -110,6 +117,7 @@ pub fn simulate(
         maps,
         map_addresses: BTreeMap::new(),
         launched: 0,
+        export,
         stop,
         progress,
     };
@@ -145,6 +153,9 @@ pub fn simulate(
         results.insert(name.clone(), HostBuffer { ty: buffer.ty, bytes });
     }
     let contents = ran.is_ok().then(|| runner.contents()).transpose()?;
+    if let (Ok(()), Some(export)) = (&ran, runner.export.take()) {
+        export.finish(job, &mut |address, bytes| runner.device.read(address, bytes))?;
+    }
     let simulated = device.simulated();
     let context = device.context()?;
     let report = context.report();
@@ -172,13 +183,21 @@ pub fn simulate(
 }
 
 /// Gives variables and L2 what the workload says of them.
-fn prepare(job: &Job, device: &mut Device, module: Module) -> Result<(), SimError> {
+fn prepare(
+    job: &Job,
+    device: &mut Device,
+    module: Module,
+    mut export: Option<&mut Export>,
+) -> Result<(), SimError> {
     for (name, spec) in &job.spec.variables {
         let Some((at, bytes)) = device.variable(module, name)? else {
             return Err(wrong(format!("{} has no variable `{name}`", job.ptx.name)));
         };
         if let Some(contents) = of_variable(job, name, spec, bytes as usize)? {
             device.context()?.write(at, &contents);
+            if let Some(export) = &mut export {
+                export.variable(name, &contents);
+            }
         }
     }
     if let Some(file) = &job.spec.l2 {
@@ -214,6 +233,8 @@ struct Runner<'r> {
     /// Addresses of the maps that a launch had in global memory.
     map_addresses: BTreeMap<String, u64>,
     launched: u64,
+    /// What is done is written down.
+    export: Option<Export>,
     stop: &'r AtomicBool,
     progress: &'r Progress<'r>,
 }
@@ -250,6 +271,9 @@ impl Runner<'_> {
                     let element = number(&fill.value, params, "fill")
                         .and_then(|value| HostBuffer::element(buffer.ty, value).map_err(wrong))
                         .map_err(|error| placed(error, fill.place, self.job.spec.source.as_ref()))?;
+                    if let Some(export) = &mut self.export {
+                        export.fill(address, &element);
+                    }
                     // All elements of an array are alike, wherever they lie.
                     let stored =
                         self.arrays.get(&fill.buffer).map(|image| image.bytes() as usize / element.len());
@@ -431,6 +455,9 @@ impl Runner<'_> {
             non_portable_cluster: spec.non_portable_cluster,
         };
         self.launched += 1;
+        if let Some(export) = &mut self.export {
+            export.launch(spec, &info.params, &kernel, &self.maps, &self.map_addresses);
+        }
         self.device.launch(&kernel)?;
         Ok(())
     }

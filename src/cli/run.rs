@@ -90,6 +90,10 @@ pub struct RunArgs {
     /// Writes the final contents of a buffer to a file, as raw bytes.
     #[arg(long, value_name = "BUFFER=FILE")]
     pub dump: Vec<String>,
+    /// Writes the run to a folder: the PTX, the launches, and the buffers before and after. workloads/on-gpu.py executes it
+    /// on a GPU and compares.
+    #[arg(long, value_name = "DIR")]
+    pub export: Option<PathBuf>,
 }
 
 impl RunArgs {
@@ -114,6 +118,7 @@ impl RunArgs {
             profile: self.profile,
             sample: self.sample,
             keep: self.dump.iter().map(keep).collect(),
+            export: self.export.clone(),
             threads: self.threads,
             epoch: self.epoch,
             instruction_set: self.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,

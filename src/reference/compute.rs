@@ -29,12 +29,12 @@ pub const ALL: &[(&str, Reference)] = &[
     ("mergesort", mergesort),
     ("linked_lists", linked_lists),
     ("prefix_sums", prefix_sums),
-    ("tile_sums", |i| Ok(from_words(i.u32s("in")?.chunks(8).map(|tile| tile.iter().sum())))),
+    ("tile_sums", |i| Ok(from_words(i.u32s("in")?.chunks(8).map(sum)))),
     ("even_numbers", |i| Ok(from_words(i.u32s("in")?.into_iter().filter(|v| v % 2 == 0)))),
     ("even_count", |i| {
         Ok(from_words(std::iter::once(i.u32s("in")?.iter().filter(|v| *v % 2 == 0).count() as u32)))
     }),
-    ("tile_total", |i| Ok(from_words(std::iter::once(i.u32s("in")?.iter().sum())))),
+    ("tile_total", |i| Ok(from_words(std::iter::once(sum(&i.u32s("in")?))))),
     ("matrix_times_vector", matrix_times_vector),
     ("mixed_rounds", mixed_rounds),
 ];
@@ -93,6 +93,11 @@ fn hash(blocks: &[u32]) -> [u32; 8] {
 
 fn words(i: &Inputs<'_>, name: &str) -> std::result::Result<Vec<u32>, ReferenceError> {
     Ok(i.i32s(name)?.into_iter().map(|word| word as u32).collect())
+}
+
+/// As hardware adds: modulo 2^32.
+fn sum(words: &[u32]) -> u32 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
 fn from_words(words: impl Iterator<Item = u32>) -> HostBuffer {
@@ -272,7 +277,8 @@ fn prefix_sums(i: &Inputs<'_>) -> Result {
 fn matrix_times_vector(i: &Inputs<'_>) -> Result {
     let (matrix, vector) = (i.i32s("matrix")?, i.i32s("vector")?);
     let pitch = matrix.len() / i.count("rows")?;
-    let row = |row: &[i32]| row.iter().zip(&vector).map(|(a, b)| a * b).sum::<i32>();
+    let row =
+        |row: &[i32]| row.iter().zip(&vector).fold(0i32, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)));
     Ok(HostBuffer::from_i32(&matrix.chunks(pitch).map(row).collect::<Vec<_>>()))
 }
 

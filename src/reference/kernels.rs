@@ -399,7 +399,12 @@ fn exchange(i: &Inputs<'_>) -> Result {
 }
 
 fn warp_sums(i: &Inputs<'_>) -> Result {
-    Ok(HostBuffer::from_i32(&i.i32s("in")?.chunks(32).map(|w| w.iter().sum()).collect::<Vec<_>>()))
+    Ok(HostBuffer::from_i32(
+        &i.i32s("in")?
+            .chunks(32)
+            .map(|w| w.iter().fold(0, |sum, x| i32::wrapping_add(sum, *x)))
+            .collect::<Vec<_>>(),
+    ))
 }
 
 fn warp_odd(i: &Inputs<'_>) -> Result {

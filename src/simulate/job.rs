@@ -23,6 +23,8 @@ pub struct Job {
     pub skip: u64,
     /// Buffers whose final contents are wanted.
     pub dump: Vec<String>,
+    /// A folder to which the run is written, for another device.
+    pub export: Option<PathBuf>,
 }
 
 impl Job {
