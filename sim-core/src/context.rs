@@ -238,6 +238,8 @@ impl Context {
         for variable in module.globals() {
             let Some(address) = find(&variable.name) else { continue };
             let physical = if variable.space == StateSpace::Const { address + CONST_BASE } else { address };
+            // What was freed there before left its contents.
+            self.memory.clear(physical, variable.size);
             self.memory.write(physical, &variable.init);
             for (offset, bytes, symbol, addend, generic) in &variable.relocations {
                 // Generic addresses of constant memory lie in its window; those of global memory are its own.

@@ -239,6 +239,18 @@ impl DeviceMemory {
         }
     }
 
+    /// Sets `bytes` bytes from `address` on to zero, without allocating pages.
+    pub fn clear(&self, address: u64, bytes: u64) {
+        let (mut at, end) = (address, address.saturating_add(bytes));
+        while at < end {
+            let next = (at / PAGE_BYTES + 1) * PAGE_BYTES;
+            if self.page(at).is_some() {
+                self.write(at, &vec![0; (next.min(end) - at) as usize]);
+            }
+            at = next;
+        }
+    }
+
     /// Of `n` bytes from an address on: how many come before the first aligned word, and that word's index.
     fn unaligned(address: u64, n: usize) -> (usize, usize) {
         let head = (address.wrapping_neg() & 3) as usize;
@@ -320,6 +332,25 @@ impl DeviceMemory {
 mod tests {
     use super::*;
     use crate::address_space::{CONST_BASE, GLOBAL_BASE};
+
+    #[test]
+    fn clearing_sets_what_is_there_to_zero_and_allocates_nothing() {
+        let memory = DeviceMemory::new();
+        let (from, bytes) = (GLOBAL_BASE + PAGE_BYTES - 6, 2 * PAGE_BYTES + 9);
+        memory.write(from - 2, &[7; 20]);
+        let pages = memory.pages().count();
+        memory.clear(from, bytes);
+        let mut there = [1; 22];
+        memory.read(from - 2, &mut there);
+        assert_eq!(there[..2], [7; 2]);
+        assert_eq!(there[2..], [0; 20]);
+        assert_eq!(memory.pages().count(), pages);
+        // What lies behind the cleared bytes stays.
+        memory.write(from, &[9; 8]);
+        memory.clear(from, 3);
+        memory.read(from, &mut there[..8]);
+        assert_eq!(there[..8], [0, 0, 0, 9, 9, 9, 9, 9]);
+    }
 
     #[test]
     fn env_readdevice_env_writedevice_keep_bytes_across_pages() {

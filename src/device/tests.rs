@@ -137,3 +137,22 @@ fn requests_travel_as_json() {
         assert_eq!(errors[0].code, code);
     }
 }
+
+#[test]
+fn variables_are_zero_where_other_memory_was() {
+    let (mut device, _) = device(true);
+    let at = device.malloc("x", 1 << 16, 1).expect("fits");
+    device.write(at, &[0xff; 1 << 16]).expect("allocated");
+    device.free(at, 1).expect("it begins there");
+    let text = ".version 7.0\n.target sm_70\n.address_size 64\n.global .align 4 .b8 room[8192];\n\
+                .global .align 4 .u32 words[4] = {5, 6};\n";
+    let module = device.load(&Source::new("room.ptx", text)).expect("a module");
+    let places = device.variables(module).expect("a context");
+    assert!(places.iter().any(|(_, place, _)| (at..at + (1 << 16)).contains(place)), "memory is used again");
+    for (name, place, bytes) in places {
+        let mut contents = vec![1; bytes as usize];
+        device.read(place, &mut contents).expect("allocated");
+        let set = usize::from(name == "words") * 2;
+        assert_eq!(contents.iter().filter(|byte| **byte != 0).count(), set, "{name}");
+    }
+}
