@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use common::cuda::{built, ran, succeeded};
-use common::{Folder, parse, text};
+use common::{Folder, parse, text, warpsim};
 use serde_json::json;
 
 /// The table of a sweep: rows as maps.
@@ -56,9 +56,9 @@ fn a_sweep_of_a_program_has_its_totals_its_kernels_and_its_faults() {
     for (n, count) in [("1", 1.0), ("3", 3.0)] {
         let figure = |metric: &str| value("adds", "rtx2080ti", n, metric);
         assert_eq!((figure("kernels.add.launches"), figure("kernels.scale.launches")), (count, count));
-        // 16 blocks of 8 warps, 11 instructions each.
-        assert_eq!(figure("kernels.add.warp_instructions"), count * 16.0 * 8.0 * 11.0);
-        assert_eq!(figure("warp_instructions"), 2.0 * count * 16.0 * 8.0 * 11.0);
+        // 16 blocks of 8 warps, 9 instructions each.
+        assert_eq!(figure("kernels.add.warp_instructions"), count * 16.0 * 8.0 * 9.0);
+        assert_eq!(figure("warp_instructions"), 2.0 * count * 16.0 * 8.0 * 9.0);
         assert_eq!(figure("cycles"), figure("kernels.add.cycles") + figure("kernels.scale.cycles"));
         assert!(figure("memory.l2.hit_rate") > 0.0 && figure("ipc") > 0.0);
     }
@@ -193,7 +193,7 @@ fn kernels_are_compared_with_measurements_the_worst_first() {
         (row(1, "kernel"), row(1, "launches"), row(1, "ratio")),
         (&json!("^scale$"), &json!(1), &json!(1.0))
     );
-    assert_eq!(row(0, "warp_instructions").as_f64(), Some(16.0 * 8.0 * 11.0));
+    assert_eq!(row(0, "warp_instructions").as_f64(), Some(16.0 * 8.0 * 9.0));
     let agreement = &found["agreement"];
     assert_eq!((&agreement["mean_absolute_error"], &agreement["count"]), (&json!(50.0), &json!(2)));
     assert!(
@@ -217,4 +217,47 @@ fn kernels_are_compared_with_measurements_the_worst_first() {
         "{}",
         text(&output.stderr)
     );
+}
+
+#[test]
+fn launches_of_workloads_are_compared_with_measurements() {
+    let folder = Folder::new("silicon-workloads");
+    let words = [
+        "run",
+        "hotspot",
+        "--chip",
+        "h100",
+        "--set",
+        "memory.copies_fill_l2=false",
+        "--skip-launches",
+        "1",
+        "--json",
+    ];
+    let report = common::json(&warpsim(&words));
+    let cycles = report["kernels"][1]["cycles"].as_f64().expect("cycles");
+    let data = |kernel: &str, launch: usize| {
+        format!(
+            "schema: 1\nsources: {{own: a test}}\nmachines: {{card: {{chip: h100, set: [memory.copies_fill_l2=false], \
+             launch_cycles: 100, source: own}}}}\nprograms: []\nworkloads:\n- run: hotspot\n  kernels:\n  - {{kernel: {kernel}, \
+             launch: {launch}, measured: {{card: {{cycles: {}}}}}}}\n",
+            (cycles + 100.0) / 2.0
+        )
+    };
+    let file = folder.write("m.yaml", &data("hotspot", 1));
+    let found = common::json(&warpsim(&["study", "silicon", "--workloads", "--data", &file, "--json"]));
+    let row = &found["rows"][0];
+    assert_eq!(
+        (&row["cycles"], &row["ratio"], &row["kernel"]),
+        (&json!(cycles + 100.0), &json!(2.0), &json!("hotspot"))
+    );
+    assert_eq!(found["agreement"]["mean_absolute_error"], json!(100.0));
+    // A launch that is another kernel, or not there; a chip that was not measured.
+    for (kernel, launch) in [("other", 1), ("hotspot", 10_000)] {
+        let file = folder.write("w.yaml", &data(kernel, launch));
+        let output = warpsim(&["study", "silicon", "--workloads", "--data", &file]);
+        let said = text(&output.stderr);
+        assert!(said.contains("not compared") && said.contains(kernel), "{said}");
+    }
+    let output = warpsim(&["study", "silicon", "--workloads", "--data", &file, "--chip", "v100"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
 }

@@ -73,6 +73,16 @@ enum Variant {
     Wide,
     /// Of `cvt`: two values of `.f32` become `.f16x2` or `.bf16x2`.
     Packed,
+    /// Of `cvt`: from an integer to an integer.
+    Integers,
+    /// Of `cvt`: from an integer to a floating-point number of at most 32 bits.
+    FromInteger,
+    /// Of `cvt`: between `.f32` and `.f16` or `.bf16`.
+    Halves,
+    /// Of `cvt`: two values of `.e4m3` or `.e5m2`, on either side.
+    Bytes,
+    /// `.ftz`.
+    Ftz,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -165,6 +175,17 @@ impl IsaCosts {
             Variant::Packed => {
                 form.ty == ScalarType::F32 && matches!(form.dst, ScalarType::F16x2 | ScalarType::Bf16x2)
             }
+            Variant::Integers => !form.ty.is_float() && !form.dst.is_float(),
+            Variant::FromInteger => !form.ty.is_float() && form.dst.is_float() && form.dst.bits() <= 32,
+            Variant::Halves => {
+                let half = |ty: ScalarType| matches!(ty, ScalarType::F16 | ScalarType::Bf16);
+                let single = |ty: ScalarType| ty == ScalarType::F32;
+                half(form.ty) && single(form.dst) || single(form.ty) && half(form.dst)
+            }
+            Variant::Bytes => {
+                [form.ty, form.dst].iter().any(|ty| matches!(ty, ScalarType::E4m3x2 | ScalarType::E5m2x2))
+            }
+            Variant::Ftz => form.mods.ftz,
         };
         let found = self.rules.iter().find(|rule| {
             (rule.roots.is_empty() || rule.roots.iter().any(|root| root == name))
@@ -222,9 +243,25 @@ mod tests {
                 IsaCosts::load(&Source::new(name, text)).unwrap_or_else(|e| panic!("{}", e[0].render()));
             assert_eq!(cost(&costs, "cvt.rn.f16x2.f32").unit, unit, "{name}");
             assert_eq!(cost(&costs, "cvt.rn.bf16x2.f32").unit, unit, "{name}");
-            for other in ["cvt.rn.f16.f32", "cvt.rn.f16x2.e4m3x2"] {
-                assert_eq!(cost(&costs, other).unit, UnitClass::Convert, "{name}: {other}");
+            // Measured on an H100.
+            let unit = if name == "9.0" { UnitClass::Alu } else { UnitClass::Convert };
+            for other in ["cvt.rn.f16.f32", "cvt.rn.f16x2.e4m3x2", "cvt.rn.f32.s32"] {
+                assert_eq!(cost(&costs, other).unit, unit, "{name}: {other}");
             }
+            assert_eq!(cost(&costs, "cvt.u64.u32").unit, UnitClass::Alu, "{name}");
+            assert_eq!(cost(&costs, "cvt.rzi.s32.f32").unit, UnitClass::Convert, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_flushes_subnormal_numbers_is_one_operation_on_hopper() {
+        let source = Source::new("9.0.yaml", include_str!("../../configs/isa/9.0.yaml"));
+        let costs = IsaCosts::load(&source).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        for text in ["ex2.approx", "lg2.approx", "rsqrt.approx"] {
+            let [flushing, other] =
+                [format!("{text}.ftz.f32"), format!("{text}.f32")].map(|t| cost(&costs, &t));
+            assert_eq!((flushing.latency, flushing.machine_operations), (18, 1), "{text}");
+            assert!(other.latency > 18 && other.machine_operations == 4, "{text}");
         }
     }
 

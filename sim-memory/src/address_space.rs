@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::line::LINE_BYTES;
-use crate::vocabulary::{StateSpace, WARP_LANES};
+use crate::vocabulary::StateSpace;
 
 /// First generic address of the shared memory window.
 pub const SHARED_WINDOW: u64 = 0x0100_0000;
@@ -38,18 +38,21 @@ const ALIGNMENT: u64 = 256;
 /// 512 KB from compute capability 2.x on).
 pub const LOCAL_BYTES: u64 = 512 << 10;
 
-/// Bytes of physical memory reserved for the local memory of one warp slot.
-const WARP_LOCAL: u64 = LOCAL_BYTES * WARP_LANES as u64;
+/// Lines of a warp's local memory that lie together: 256 bytes of each thread.
+const LOCAL_LINES: u64 = 64;
 
-/// Physical address of byte `offset` of a lane's local memory: interleaved by lane in words, so
-/// that one word offset of a warp is one line.
+/// Most warp slots of a device.
+const WARP_SLOTS: u64 = 1 << 16;
+
+/// Physical address of byte `offset` of a lane's local memory: interleaved by lane in words, so that one word offset of
+/// a warp is one line. Pieces of [`LOCAL_LINES`] lines of one warp after the other lie next to each other, as where the
+/// driver reserves what a kernel needs: threads with little local memory share rows of DRAM.
 pub fn local_physical(sm: u32, warp_slot: u32, lane: u32, offset: u64) -> u64 {
     let warp = u64::from(sm) * 64 + u64::from(warp_slot);
-    LOCAL_PHYSICAL
-        + warp * WARP_LOCAL
-        + (offset / 4) * u64::from(LINE_BYTES)
-        + u64::from(lane) * 4
-        + offset % 4
+    let line = offset / 4;
+    let (piece, within) = (line / LOCAL_LINES, line % LOCAL_LINES);
+    let line = (piece * WARP_SLOTS + warp % WARP_SLOTS) * LOCAL_LINES + within;
+    LOCAL_PHYSICAL + line * u64::from(LINE_BYTES) + u64::from(lane) * 4 + offset % 4
 }
 
 /// The shared address by which all blocks of a cluster name byte `offset` of the block of a rank.

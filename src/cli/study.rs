@@ -73,6 +73,9 @@ pub struct SiliconArgs {
     /// Folder of built programs: files of the programs' names, or names that end in them (`samples-mergeSort`).
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub programs: PathBuf,
+    /// Compares workloads that were measured, not programs.
+    #[arg(long)]
+    pub workloads: bool,
     /// Measurements, in the format of data/silicon.yaml. Default: those that are shipped.
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,

@@ -10,6 +10,7 @@ use sim_frontend::diagnostic::{Diagnostic, Source};
 
 use super::agreement::Agreement;
 use super::{in_parallel, jobs};
+use crate::cli::run::request_of;
 use crate::cli::study::SiliconArgs;
 use crate::console::{complain, status, table};
 use crate::cuda::command::CudaCommand;
@@ -20,6 +21,7 @@ use crate::files;
 use crate::interrupt::on_interrupt;
 use crate::known::Known;
 use crate::request::{Program, Request, Setting};
+use crate::run::measure;
 
 const DATA: &str = include_str!("../../data/silicon.yaml");
 
@@ -36,6 +38,9 @@ struct File {
     sources: BTreeMap<String, String>,
     machines: BTreeMap<String, Machine>,
     programs: Vec<Measured>,
+    /// Runs of workloads.
+    #[serde(default)]
+    workloads: Vec<MeasuredRun>,
 }
 
 /// A machine that was measured.
@@ -47,7 +52,30 @@ struct Machine {
     /// Values of the chip that the measurement needs, `PATH=VALUE`.
     #[serde(default)]
     set: Vec<String>,
+    /// Core cycles that its profiler counts of a kernel that does nothing; they are added to the simulator's.
+    #[serde(default)]
+    launch_cycles: f64,
     source: String,
+}
+
+/// A run of a workload whose kernels were measured.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MeasuredRun {
+    /// As it is typed after `warpsim run`.
+    run: String,
+    kernels: Vec<MeasuredLaunch>,
+}
+
+/// A launch of a run.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MeasuredLaunch {
+    kernel: String,
+    /// Its number among all launches of the run, from 0.
+    launch: usize,
+    /// By machine.
+    measured: BTreeMap<String, Counts>,
 }
 
 /// A program whose kernels were measured.
@@ -149,9 +177,10 @@ struct Row {
     machine_instructions: f64,
     /// Per cent of the accesses of L1 that hit; those that wait for a line under way do not.
     l1_hits: Option<f64>,
-    dram_sectors: f64,
+    /// Sectors that DRAM reads and writes; of workloads they are not told by launch.
+    dram_sectors: Option<f64>,
     /// What bounds it, as the model says.
-    bound: &'static str,
+    bound: Option<&'static str>,
     source: String,
 }
 
@@ -213,6 +242,16 @@ fn read(source: &Source) -> Result<File, Vec<Diagnostic>> {
             }
         }
     }
+    for kernel in file.workloads.iter().flat_map(|run| &run.kernels) {
+        for (machine, counts) in &kernel.measured {
+            if !file.machines.contains_key(machine) {
+                return Err(bad(format!("the machine `{machine}` of `{}` is not listed", kernel.kernel)));
+            }
+            if counts.cycles <= 0.0 {
+                return Err(bad(format!("`{}` on `{machine}` has no cycles", kernel.kernel)));
+            }
+        }
+    }
     Ok(file)
 }
 
@@ -223,6 +262,9 @@ fn compare(args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic
         None => Source::new("data/silicon.yaml", DATA),
     };
     let file = read(&source)?;
+    if args.workloads {
+        return compare_workloads(&file, args);
+    }
     let mut jobs_to_do = Vec::new();
     let mut missing = Vec::new();
     for measured in &file.programs {
@@ -257,6 +299,78 @@ fn compare(args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic
     // The worst first.
     rows.sort_by(|a, b| (b.ratio - 1.0).abs().total_cmp(&(a.ratio - 1.0).abs()));
     Ok((rows, failures))
+}
+
+/// The rows of the workloads, and what went wrong.
+fn compare_workloads(file: &File, args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
+    let mut launches = Vec::new();
+    for run in &file.workloads {
+        for (kernel, (name, counts)) in
+            run.kernels.iter().flat_map(|k| k.measured.iter().map(move |m| (k, m)))
+        {
+            let machine = &file.machines[name];
+            if args.chip.is_empty() || args.chip.contains(&machine.chip) {
+                launches.push((run, kernel, (name.as_str(), machine), *counts));
+            }
+        }
+    }
+    if launches.is_empty() {
+        return Err(wrong("no workload was measured on these chips"));
+    }
+    let done = in_parallel(&launches, jobs(args.jobs), |(run, kernel, machine, counts)| {
+        launch(run, kernel, *machine, *counts, &args.set)
+    });
+    let (mut rows, mut failures) = (Vec::new(), Vec::new());
+    for ((run, kernel, (name, _), _), result) in launches.iter().zip(done) {
+        match result {
+            Ok(row) => rows.push(row),
+            Err(errors) => {
+                let first = errors.first().map_or_else(String::new, ToString::to_string);
+                failures.push(format!("{} of {} on {name}: {first}", kernel.kernel, run.run));
+            }
+        }
+    }
+    rows.sort_by(|a, b| (b.ratio - 1.0).abs().total_cmp(&(a.ratio - 1.0).abs()));
+    Ok((rows, failures))
+}
+
+/// The row of a launch of a workload, which runs functionally up to it.
+fn launch(
+    run: &MeasuredRun,
+    kernel: &MeasuredLaunch,
+    (name, machine): (&str, &Machine),
+    silicon: Counts,
+    set: &[String],
+) -> Result<Row, Vec<Diagnostic>> {
+    let words: Vec<String> = run.run.split_whitespace().map(str::to_string).collect();
+    let mut request = request_of(&words)?;
+    request.chip = Some(machine.chip.clone());
+    request.skip_launches = kernel.launch as u64;
+    for text in machine.set.iter().chain(set) {
+        request.set.push(Setting::parse(text).map_err(|error| vec![error])?);
+    }
+    let (outcome, _) = measure(request)?;
+    let own = outcome.report.kernels.get(kernel.launch).filter(|own| own.name == kernel.kernel);
+    let own = own.ok_or_else(|| {
+        wrong(format!("launch {} of `{}` is not `{}`", kernel.launch, run.run, kernel.kernel))
+    })?;
+    let cycles = own.cycles as f64 + machine.launch_cycles;
+    Ok(Row {
+        program: run.run.clone(),
+        kernel: kernel.kernel.clone(),
+        machine: name.to_string(),
+        chip: machine.chip.clone(),
+        silicon,
+        launches: 1,
+        cycles,
+        ratio: cycles / silicon.cycles,
+        warp_instructions: own.warp_instructions as f64,
+        machine_instructions: own.machine_instructions as f64,
+        l1_hits: None,
+        dram_sectors: None,
+        bound: None,
+        source: machine.source.clone(),
+    })
 }
 
 /// The file of a program in a folder: of its name, or of one that ends in it.
@@ -334,6 +448,7 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
         if cycles == 0.0 {
             return Err(wrong(format!("no launch of `{}` was timed", kernel.kernel)));
         }
+        let cycles = cycles + job.machine.launch_cycles;
         Ok(Row {
             program: job.measured.program.clone(),
             kernel: kernel.kernel.clone(),
@@ -346,8 +461,8 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
             warp_instructions: mean(total.warp_instructions),
             machine_instructions: mean(total.machine_instructions),
             l1_hits: l1_hits(&total),
-            dram_sectors: mean(total.memory.dram.bytes) / SECTOR,
-            bound: totals::bound(&total, run.configured()),
+            dram_sectors: Some(mean(total.memory.dram.bytes) / SECTOR),
+            bound: Some(totals::bound(&total, run.configured())),
             source: job.machine.source.clone(),
         })
     };
@@ -412,11 +527,11 @@ fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
             format!("{:.0}", row.warp_instructions),
             format!("{} / {} %", or_none(row.silicon.l1_hits()), or_none(row.l1_hits)),
             format!(
-                "{} / {:.0}",
+                "{} / {}",
                 or_none(row.silicon.dram_sectors().map(|n| n / 1000.0)),
-                row.dram_sectors / 1000.0
+                or_none(row.dram_sectors.map(|n| n / 1000.0))
             ),
-            row.bound.to_string(),
+            row.bound.unwrap_or("-").to_string(),
         ]);
     }
     println!("{out}\n{agreement}");
@@ -438,7 +553,14 @@ mod tests {
     fn the_shipped_measurements_are_whole() {
         let file = read(&Source::new("data/silicon.yaml", DATA)).unwrap_or_else(|e| panic!("{}", e[0]));
         let rows: usize = file.programs.iter().flat_map(|p| &p.kernels).map(|k| k.measured.len()).sum();
-        assert_eq!(rows, 11);
+        let launches: usize =
+            file.workloads.iter().flat_map(|run| &run.kernels).map(|k| k.measured.len()).sum();
+        assert_eq!((rows, launches), (55, 105));
+        for run in &file.workloads {
+            let words: Vec<String> = run.run.split_whitespace().map(str::to_string).collect();
+            let request = request_of(&words).and_then(crate::run::Simulation::new);
+            assert!(request.is_ok(), "{}", run.run);
+        }
         for machine in file.machines.values() {
             let known = Known::default();
             let set: Vec<Setting> =
