@@ -36,7 +36,7 @@ def test_a_call_copies_in_and_back(gpu):
     assert slots == r.cycles * r.to_dict()["sms"] * r.to_dict()["schedulers"]
     kernel = r.kernels[0]
     assert (kernel.name, kernel.grid, kernel.block) == ("vecadd", (8, 1, 1), (128, 1, 1))
-    assert kernel.thread_instructions > 1000 * 15 and kernel.registers > 0 and not kernel.functional
+    assert kernel.thread_instructions > 1000 * 13 and kernel.registers > 0 and not kernel.functional
     # Each of the 3 * 32 lines is touched by one warp.
     assert kernel.l1.accesses > 0 and 0 <= kernel.l1.hit_rate <= 1
     assert r.memory.l2.accesses == 64 and r.memory.transactions == 96 and r.memory.bytes_useful == 12_000
