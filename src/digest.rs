@@ -2,6 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::hex;
+
 /// The first 64 bits of the SHA-256 of texts, in hexadecimal.
 pub fn hash(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
@@ -15,5 +17,5 @@ pub fn hash(parts: &[&[u8]]) -> String {
 
 /// The first 64 bits of a digest, in hexadecimal.
 pub fn short(digest: &[u8]) -> String {
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hex::digits(&digest[..8.min(digest.len())])
 }

@@ -29,6 +29,7 @@ pub mod figures;
 mod files;
 pub mod find;
 pub mod findings;
+mod hex;
 pub mod host;
 pub mod interrupt;
 mod kernels;

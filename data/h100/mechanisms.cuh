@@ -14,20 +14,9 @@ __global__ void const_chase(u64 *cycles, u64 *out, u32 words, u32 steps) { // ri
     cycles[0] = b - a;
     out[0] = at;
 }
-__global__ void const_divergent(u64 *cycles, u32 *out, u32 d) {
-    u32 at = (threadIdx.x % d) * 64; // own line each
-    for (int i = 0; i < 4; i++)
-        at = cdata[8192 + at] + at;
-    u64 a = now();
-    for (int i = 0; i < 64; i++)
-        at = cdata[8192 + at] + at;
-    u64 b = now();
-    if (threadIdx.x == 0)
-        cycles[0] = b - a;
-    out[threadIdx.x] = at;
-}
-__global__ void const_divergent_near(u64 *cycles, u32 *out, u32 d) {
-    u32 at = (threadIdx.x % d);
+// d addresses in a warp, words apart
+__global__ void const_divergent(u64 *cycles, u32 *out, u32 d, u32 words) {
+    u32 at = threadIdx.x % d * words;
     for (int i = 0; i < 4; i++)
         at = cdata[8192 + at] + at;
     u64 a = now();
@@ -44,26 +33,18 @@ __global__ void init_ring(u32 *room, u64 n, u64 stride_words, u64 factor, u64 of
         *(u64 *)(room + i * stride_words) = (u64)(room + next * stride_words);
     }
 }
-__global__ void chase_ca(u64 *cycles, u64 *out, u64 *start, u64 warm, u64 steps) {
-    u64 *p = start;
-    for (u64 i = 0; i < warm; i++)
-        p = (u64 *)*(volatile u64 *)p;
-    u64 a = now();
-    for (u64 i = 0; i < steps; i++)
-        asm volatile("ld.global.ca.u64 %0,[%0];" : "+l"(p)::"memory");
-    u64 b = now();
-    cycles[0] = b - a;
-    out[0] = (u64)p;
-}
-__global__ void chase_cg(u64 *cycles, u64 *out, u64 *start, u64 warm, u64 steps) {
-    u64 *p = start;
-    for (u64 i = 0; i < warm; i++)
-        asm volatile("ld.global.cg.u64 %0,[%0];" : "+l"(p)::"memory");
-    u64 a = now();
-    for (u64 i = 0; i < steps; i++)
-        asm volatile("ld.global.cg.u64 %0,[%0];" : "+l"(p)::"memory");
-    u64 b = now();
-    cycles[0] = b - a;
+// Dependent loads through L1, or past it
+template <bool CG> __global__ void chase(u64 *cycles, u64 *out, u64 *start, u64 warm, u64 steps) {
+    u64 *p = start, a = 0;
+    for (u64 i = 0; i < warm + steps; i++) {
+        if (i == warm)
+            a = now();
+        if (CG)
+            asm volatile("ld.global.cg.u64 %0,[%0];" : "+l"(p)::"memory");
+        else
+            asm volatile("ld.global.ca.u64 %0,[%0];" : "+l"(p)::"memory");
+    }
+    cycles[0] = now() - a;
     out[0] = (u64)p;
 }
 __global__ void block_times(u64 *out) {
@@ -450,10 +431,10 @@ void extra(u64 *cy, void *o) {
         memset(h, 0, sizeof h);
         CK(cudaMemcpyToSymbol(cdata, h, 65536));
         for (u32 d = 1; d <= 32; d *= 2) {
-            const_divergent<<<1, 32>>>(cy, out, d);
+            const_divergent<<<1, 32>>>(cy, out, d, 64);
             GET(1);
             double a = hh[0] / 64.;
-            const_divergent_near<<<1, 32>>>(cy, out, d);
+            const_divergent<<<1, 32>>>(cy, out, d, 1);
             GET(1);
             printf("{\"const_divergent\":%d,\"cycles\":%.2f,\"near\":%.2f}\n", d, a, hh[0] / 64.);
         }
@@ -464,11 +445,11 @@ void extra(u64 *cy, void *o) {
     for (u64 bytes = 4096; bytes <= ((u64)1 << 28); bytes *= 2) {
         u64 n = bytes / 128;
         init_ring<<<256, 256>>>(room, n, 32, 1, 1);
-        chase_ca<<<1, 1>>>(cy, (u64 *)out, (u64 *)room, n < 70000 ? n : 70000, 4096);
+        chase<false><<<1, 1>>>(cy, (u64 *)out, (u64 *)room, n < 70000 ? n : 70000, 4096);
         GET(1);
         double a = hh[0] / 4096.;
         init_ring<<<256, 256>>>(room, n, 32, 1664525, 1013904223);
-        chase_cg<<<1, 1>>>(cy, (u64 *)out, (u64 *)room, n < 70000 ? n : 70000, 4096);
+        chase<true><<<1, 1>>>(cy, (u64 *)out, (u64 *)room, n < 70000 ? n : 70000, 4096);
         GET(1);
         printf("{\"chase\":%llu,\"ca_linear\":%.1f,\"cg_random\":%.1f}\n", bytes, a, hh[0] / 4096.);
     }
@@ -482,7 +463,7 @@ void extra(u64 *cy, void *o) {
             u64 next = (u64)(p + ((i + 1) % n) * 32);
             CK(cudaMemcpy(p + i * 32, &next, 8, cudaMemcpyHostToDevice));
         }
-        chase_ca<<<1, 1>>>(cy, (u64 *)out, (u64 *)room, n, n);
+        chase<false><<<1, 1>>>(cy, (u64 *)out, (u64 *)room, n, n);
         GET(1);
         printf("{\"l1_size\":%llu,\"cycles\":%.1f}\n", n * 128, hh[0] / (double)n);
     }
@@ -491,7 +472,7 @@ void extra(u64 *cy, void *o) {
             init_ring<<<256, 256>>>(room, n, stride / 4 + 32, 1, 1);
             if (n * (stride + 128) > big)
                 break;
-            chase_cg<<<1, 1>>>(cy, (u64 *)out, (u64 *)room, 2 * n > 20000 ? 20000 : 2 * n, 1024);
+            chase<true><<<1, 1>>>(cy, (u64 *)out, (u64 *)room, 2 * n > 20000 ? 20000 : 2 * n, 1024);
             GET(1);
             printf("{\"tlb_stride\":%llu,\"n\":%llu,\"cycles\":%.1f}\n", stride, n, hh[0] / 1024.);
         }

@@ -278,6 +278,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn local_memory_of_warps_lies_together_and_apart() {
+        let line =
+            |sm: u32, warp: u32, offset: u64| local_physical(sm, warp, 0, offset) / u64::from(LINE_BYTES);
+        // 256 bytes of each thread of a warp, then those of the next warp slot and of the next SM.
+        let first = line(0, 0, 0);
+        assert_eq!(
+            (line(0, 0, 252), line(0, 1, 0), line(1, 0, 0)),
+            (first + 63, first + 64, first + 64 * 64)
+        );
+        // No two places are one, to the last byte.
+        let mut seen = std::collections::BTreeSet::new();
+        let offsets = [0, 1, 4, 252, 256, 260, 512, LOCAL_BYTES - 256, LOCAL_BYTES - 1];
+        for (sm, warp, lane) in [(0, 0, 0), (0, 0, 31), (0, 1, 0), (0, 63, 31), (1, 0, 0), (1023, 63, 31)] {
+            for offset in offsets {
+                let at = local_physical(sm, warp, lane, offset);
+                assert!(
+                    (LOCAL_PHYSICAL..CONST_BASE).contains(&at) && seen.insert(at),
+                    "{sm} {warp} {lane} {offset}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn env_spaces_are_disjoint_and_bounded() {
         let mut a = Allocations::new(4096, 64);
         let x = a.global("x", 1000).expect("fits");

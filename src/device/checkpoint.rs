@@ -20,6 +20,7 @@ use super::recording::{line_bytes, lines};
 use super::{Device, Kernel, Module, Run};
 use crate::digest::hash;
 use crate::files;
+use crate::hex;
 use crate::zstd;
 
 /// The log of a checkpoint's folder.
@@ -254,7 +255,7 @@ impl Log {
             cooperative: kernel.cooperative,
             cluster: kernel.cluster,
             non_portable_cluster: kernel.non_portable_cluster,
-            params: kernel.params.iter().map(|byte| format!("{byte:02x}")).collect(),
+            params: hex::digits(&kernel.params),
         }
     }
 

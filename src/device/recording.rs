@@ -14,6 +14,7 @@ use sim_memory::cache::{CachedLine, Class};
 use super::{Device, Kernel};
 use crate::digest::hash;
 use crate::files;
+use crate::hex;
 use crate::zstd;
 
 /// A range of memory with its contents.
@@ -234,10 +235,7 @@ impl Recording {
             match (address, self.buffers.iter().find(of)) {
                 (Some(at), Some(range)) if at == range.at => range.name.clone(),
                 (Some(at), Some(range)) => format!("{} + {}", range.name, at - range.at),
-                _ => format!(
-                    "{{bytes: {}}}",
-                    quoted(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-                ),
+                _ => format!("{{bytes: {}}}", quoted(&hex::digits(bytes))),
             }
         };
         let bytes = |at: u32, size: u32| {

@@ -10,6 +10,7 @@ use sim_frontend::workload::{ArgumentKind, Expr, Number, Params, evaluate, push_
 use sim_memory::vocabulary::ScalarType;
 
 use super::buffers::Layout;
+use crate::hex;
 
 /// What arguments may name.
 pub struct Arguments<'r> {
@@ -110,7 +111,7 @@ impl Arguments<'_> {
                 };
                 (bytes, given)
             }
-            ArgumentKind::Bytes(digits) => (hex(digits).map_err(error)?, "the argument".to_string()),
+            ArgumentKind::Bytes(digits) => (hex::bytes(digits).map_err(error)?, "the argument".to_string()),
             ArgumentKind::Struct(fields) => {
                 let mut layout = Fields::default();
                 self.fields(fields, params, &mut layout).map_err(error)?;
@@ -194,7 +195,7 @@ impl Arguments<'_> {
                     self.values(scalar, values, params, &mut bytes)?;
                     layout.push(scalar.bytes() as usize, &bytes, ty);
                 }
-                ArgumentKind::Bytes(digits) => layout.push(1, &hex(digits)?, "bytes"),
+                ArgumentKind::Bytes(digits) => layout.push(1, &hex::bytes(digits)?, "bytes"),
                 ArgumentKind::Struct(inner) => {
                     let mut nested = Fields::default();
                     self.fields(inner, params, &mut nested)?;
@@ -292,31 +293,5 @@ pub fn arguments_differ(entry: &str, params: &[ParamInfo], given: usize) -> Stri
     match params.get(given..) {
         Some(missing @ [_, ..]) => format!("{takes}: there is none for {}", names(missing)),
         _ => format!("{takes}: {} too many", given - params.len()),
-    }
-}
-
-/// The bytes of hexadecimal digits.
-pub fn hex(digits: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = digits.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
-    if !digits.len().is_multiple_of(2) {
-        return Err("hexadecimal bytes need an even number of digits".into());
-    }
-    digits
-        .chunks(2)
-        .map(|pair| {
-            let text = std::str::from_utf8(pair).unwrap_or("");
-            u8::from_str_radix(text, 16).map_err(|_| format!("`{text}` is not a hexadecimal byte"))
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hexadecimal() {
-        assert_eq!(hex("00 ff1A"), Ok(vec![0, 255, 26]));
-        assert!(hex("0").is_err() && hex("zz").is_err());
     }
 }

@@ -7,9 +7,9 @@ use sim_frontend::workload::{
 };
 use sim_memory::vocabulary::ScalarType;
 
-use super::arguments::hex;
 use super::job::{Job, placed, whole, wrong};
 use crate::files;
+use crate::hex;
 use crate::memory;
 use crate::npy;
 use crate::reference::{self, Inputs, ReferenceError};
@@ -100,7 +100,7 @@ fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<H
             values.iter().try_for_each(|value| push_element(&mut bytes, ty, *value)).map_err(wrong)?;
             put(&mut buffer, &bytes)?;
         }
-        Init::Hex(digits) => put(&mut buffer, &hex(digits).map_err(wrong)?)?,
+        Init::Hex(digits) => put(&mut buffer, &hex::bytes(digits).map_err(wrong)?)?,
         Init::File(file) => buffer.bytes = data_file(job, file, name, ty, length)?,
         Init::Reference(function) => {
             // In the order of names, so that none needs itself.

@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use sim_core::error::SimError;
 use sim_core::tensor_map::{BYTES, TensorMap};
 use sim_frontend::program::ParamInfo;
-use sim_frontend::workload::{ArgumentKind, LaunchSpec, Schedule};
+use sim_frontend::workload::{ArgumentKind, LaunchSpec};
 
 use super::buffers::Layout;
 use super::job::{Job, wrong};
 use crate::device::Kernel;
 use crate::files;
+use crate::hex;
 
 /// A folder that a run is written to.
 pub struct Export {
@@ -81,13 +82,13 @@ impl Export {
 
     /// A variable that the workload gives contents.
     pub fn variable(&mut self, name: &str, bytes: &[u8]) {
-        self.variables.insert(name.to_string(), hex(bytes).into());
+        self.variables.insert(name.to_string(), hex::digits(bytes).into());
     }
 
     /// All elements of a buffer get a value.
     pub fn fill(&mut self, address: u64, element: &[u8]) {
         let buffer = self.at.get(&address);
-        self.steps.push(json!({"fill": {"buffer": buffer, "element": hex(element)}}));
+        self.steps.push(json!({"fill": {"buffer": buffer, "element": hex::digits(element)}}));
     }
 
     /// A launch.
@@ -120,7 +121,7 @@ impl Export {
         let cluster = kernel.cluster.map_or(Value::Null, Value::from_iter);
         self.steps.push(json!({"launch": {
             "entry": kernel.entry, "grid": kernel.grid, "block": kernel.block, "cluster": cluster,
-            "dynamic_shared": kernel.dynamic_shared, "params": hex(&kernel.params), "named": named,
+            "dynamic_shared": kernel.dynamic_shared, "params": hex::digits(&kernel.params), "named": named,
             "offsets": params.iter().map(|param| param.offset).collect::<Vec<_>>(),
         }}));
     }
@@ -192,7 +193,6 @@ impl Export {
         let buffers: BTreeMap<_, _> = self.buffers.iter().map(|(name, (what, _))| (name, what)).collect();
         let run = json!({
             "workload": job.spec.name, "params": job.params, "schedule": job.spec.schedule,
-            "times": job.spec.schedule == Schedule::Dependent,
             "buffers": buffers, "maps": self.maps, "variables": self.variables, "steps": self.steps,
         });
         self.write("run.json", (serde_json::to_string_pretty(&run).unwrap_or_default() + "\n").as_bytes())
@@ -206,8 +206,4 @@ fn names_of<'a>(argument: &'a ArgumentKind, names: &mut Vec<&'a str>) {
         ArgumentKind::Struct(fields) => fields.iter().for_each(|field| names_of(field, names)),
         ArgumentKind::Scalar { .. } | ArgumentKind::Bytes(_) => {}
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
