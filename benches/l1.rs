@@ -8,6 +8,7 @@ use std::hint::black_box;
 fn spec(ways: u32) -> CacheSpec {
     CacheSpec {
         set_aside_ways: None,
+        dirty_ways: None,
         size_bytes: 16384,
         ways,
         sector_bytes: 128,

@@ -93,7 +93,7 @@ pub fn fits_host(chip: &ChipSpec, left: u64) -> Result<(), Vec<Diagnostic>> {
         left >> 20
     );
     let help = "use fewer SMs or partitions, smaller caches, or a larger --max-memory";
-    Err(vec![Diagnostic::error("chip", message).help(help)])
+    Err(vec![Diagnostic::error(crate::memory::TOO_LITTLE, message).help(help)])
 }
 
 /// Refuses PTX whose `.target` is above the chip, as CUDA does: code for sm_XX runs from compute capability

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::console::status;
 use crate::interrupt::STOP;
 
+/// The code of diagnostics of input that takes more memory than this host has left: another may have it.
+pub const TOO_LITTLE: &str = "host-memory";
+
 /// Bytes that are allocated.
 static USED: AtomicU64 = AtomicU64::new(0);
 /// Bytes beyond which something is to be done.

@@ -276,6 +276,26 @@ fn a_point_whose_process_was_killed_three_times_is_not_tried_again() {
     assert!(text(&again.stdout).contains("0 simulated, 2 already had results"), "{}", text(&again.stdout));
 }
 
+/// Another host may have the memory that this one lacks: such a point is no row before the third attempt, and its row is the same
+/// however much memory there was.
+#[test]
+fn a_point_for_which_the_host_has_too_little_memory_is_tried_three_times() {
+    let rows = ["400", "450"].map(|mib| {
+        let folder = Folder::new(&format!("memory-{mib}"));
+        let results = folder.join("results");
+        let sweep = two_sizes(&folder, 60_000_000);
+        let mut command = command(&["sweep", "run", &sweep, "--results", &results, "--jobs", "1"]);
+        let output = command.env("SLURM_MEM_PER_NODE", mib).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(3), "{}{}", text(&output.stdout), text(&output.stderr));
+        let (result, message) = row(&results, "60000000");
+        assert_eq!(result, "fault");
+        assert!(message.contains("3 times") && message.contains("too little memory"), "{message}");
+        assert_eq!(row(&results, "1000").0, "pass");
+        std::fs::read(Path::new(&results).join("table.csv")).expect("a table")
+    });
+    assert_eq!(rows[0], rows[1]);
+}
+
 /// A point whose process is killed at each attempt: the first takes the process of the sweep with it, the other two have
 /// processes of their own. All others are simulated.
 #[cfg(target_os = "linux")]

@@ -41,6 +41,12 @@ fn a_kernel_is_shown_with_graph_injected_instructions_branches_memory_and_occupa
     assert!(shown.contains("kernel vecadd: 14 instructions"), "{shown}");
     assert!(shown.contains("machine operations by the cost table 7.0: 14\n"), "{shown}");
     assert!(!warpsim(&[&words[..4], &["--set", "assembler.three=true"]].concat()).status.success());
+    let atomics = ["inspect", "workloads/string_search/string_search.sm_61.ptx", "--chip", "h100"];
+    let combined = text(&atomics).matches("  one operation of the warp\n").count();
+    assert_eq!(combined, text(&atomics).matches("atom.global.m").count());
+    assert!(combined > 0);
+    let separate = text(&[&atomics[..], &["--set", "assembler.combine_atomics=none"]].concat());
+    assert!(!separate.contains("one operation of the warp"), "{separate}");
     // Uniform branches, a loop, the break that leaves it, limits of another chip.
     let shown = text(&[
         "inspect",

@@ -1,6 +1,7 @@
 """Devices, modules, calls."""
 
 import os
+import pickle
 import signal
 import struct
 import threading
@@ -253,6 +254,9 @@ def test_a_fault_has_its_place_and_what_was_counted(gpu):
     assert error.block == (0, 0, 0) and error.thread == (0, 0, 0) and error.cycle > 0
     assert "st.global.u32" in error.instruction and error.code
     assert error.result.result == "stopped" and error.result.kernels[0].name == "beyond"
+    sent = pickle.loads(pickle.dumps(error))
+    assert (type(sent), str(sent), sent.line, sent.thread, sent.cycle) == (warpsim.Fault, str(error), 8, (0, 0, 0), error.cycle)
+    assert sent.result is None
     # The device goes on.
     a, b, c = arrays()
     gpu.module(VECADD)["vecadd"](8, 128, a, b, c, 1000)

@@ -2,6 +2,7 @@
 
 import html
 import os
+import pickle
 import signal
 import threading
 
@@ -57,6 +58,8 @@ def test_a_result_that_differs_is_an_exception(tmp_path):
     with pytest.raises(warpsim.Differs) as caught:
         warpsim.run(tmp_path, chip="v100")
     assert caught.value.result.result == "fail" and caught.value.result.cycles > 0 and "out" in str(caught.value)
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert isinstance(sent, warpsim.Differs) and str(sent) == str(caught.value) and sent.result is None
 
 
 SWEEP = """
@@ -137,6 +140,9 @@ def test_pandas_reads_tables():
     pytest.importorskip("pandas")
     frame = warpsim.Table({"a": [1, 2], "b": [0.5, 2.0]}).to_pandas()
     assert frame["a"].sum() == 3 and list(frame.columns) == ["a", "b"]
+    gaps = warpsim.Table({"n": [1, None], "x": [0.5, None], "s": ["a", None]}).to_pandas()
+    assert str(gaps["n"].dtype) == "Int64" and gaps["n"][0] == 1 and gaps["n"].isna()[1]
+    assert str(gaps["x"].dtype) == "float64" and gaps["s"][0] == "a"
 
 
 def test_reports_are_text_and_pages(tmp_path):

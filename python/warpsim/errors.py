@@ -63,6 +63,7 @@ class Stopped(Error):
 
     def __init__(self, text: str, facts: dict[str, Any]) -> None:
         super().__init__(text)
+        self._facts = facts
         place = facts.get("place") or {}
         self.message = facts["message"]
         #: fault, check_violation, deadlock, livelock, or limit.
@@ -83,6 +84,10 @@ class Stopped(Error):
         #: What was counted until then.
         self.result: Result | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Results hold the simulator, and stay in their process.
+        return type(self), (str(self), self._facts)
+
 
 class Fault(Stopped):
     """The program did what it must not (a bad address, a trap, a barrier it misuses), or can never end (`kind` says which)."""
@@ -95,10 +100,13 @@ class LimitReached(Stopped):
 class Differs(Error):
     """A workload's results are not those that it expects."""
 
-    def __init__(self, text: str, result: Result) -> None:
+    def __init__(self, text: str, result: Result | None) -> None:
         super().__init__(text)
-        #: What was counted.
-        self.result: Result = result
+        #: What was counted; none where the exception comes from another process.
+        self.result: Result | None = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), None)
 
 
 def of_input(facts: str) -> Error:

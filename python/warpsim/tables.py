@@ -52,7 +52,12 @@ class Table:
         """A `pandas.DataFrame`."""
         import pandas
 
-        return pandas.DataFrame(self._columns)
+        def column(values: list[Any]) -> Any:
+            whole = any(value is None for value in values) and all(type(value) in (int, type(None)) for value in values)
+            # Whole numbers with gaps would become floating-point numbers.
+            return pandas.array(values, dtype="Int64") if whole else values
+
+        return pandas.DataFrame({name: column(values) for name, values in self._columns.items()})
 
     def to_polars(self) -> Any:
         """A `polars.DataFrame`."""

@@ -179,6 +179,22 @@ pub struct AssemblerSpec {
     /// early.
     #[serde(default)]
     pub schedule: bool,
+    /// Atomics on integers, of which all threads of a warp name one address, are one operation of the warp.
+    #[serde(default)]
+    pub combine_atomics: CombineAtomics,
+}
+
+/// What the operands of the threads of a warp are combined with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CombineAtomics {
+    /// Nothing: each thread performs its own.
+    #[default]
+    None,
+    /// Equal operands are counted, others are shuffled where all threads of the warp take part.
+    Shuffles,
+    /// As `shuffles`, but with `redux` where the old value is not used (compute capability 8.0).
+    Redux,
 }
 
 impl AssemblerSpec {
@@ -190,6 +206,7 @@ impl AssemblerSpec {
         multiply_add: true,
         wide_loads: true,
         schedule: true,
+        combine_atomics: CombineAtomics::Redux,
     };
 }
 

@@ -10,7 +10,8 @@ use serde::Serialize;
 use sim_memory::vocabulary::{Scope, Semantics, WARP_LANES};
 
 pub use self::accesses::{
-    AsyncStore, BulkBytes, BulkOp, CopyOp, MbarrierOp, MbarrierPlace, MemoryOp, SharedAddress, TensorOp,
+    AsyncStore, BulkBytes, BulkOp, Combined, CopyOp, MbarrierOp, MbarrierPlace, MemoryOp, SharedAddress,
+    TensorOp,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
 pub use crate::isa::class::OpClass;
@@ -413,6 +414,8 @@ pub struct CleanUp {
     pub loads: u32,
     /// Basic blocks with another order.
     pub ordered: u32,
+    /// Atomics that are one operation of the warp.
+    pub atomics: u32,
 }
 
 impl CleanUp {
@@ -426,6 +429,7 @@ impl CleanUp {
         self.fused += other.fused;
         self.loads += other.loads;
         self.ordered += other.ordered;
+        self.atomics += other.atomics;
     }
 }
 

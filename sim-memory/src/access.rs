@@ -62,4 +62,6 @@ pub struct WarpAccess<'a> {
     pub data: &'a [[u8; 16]; WARP_LANES],
     /// Operands `b` and `c` of an atomic, by lane; `None` for other accesses.
     pub operands: Option<&'a [[u64; 2]; WARP_LANES]>,
+    /// The operands of the lanes of an atomic, which all name one address, were combined: the partition performs one.
+    pub combined: bool,
 }

@@ -2,12 +2,14 @@
 //! masks for valid, dirty and filling; what the thesis calls a cache line is one sector of it.
 
 mod lru;
+mod stats;
 
 use crate::divide::Divisor;
 use crate::line::{ByteMask, LINE_BYTES, LineData, bits_at};
 use crate::observation::{self, LineStores, NO_STORES};
 use crate::spec::{CacheSpec, IndexFunction};
 use lru::LruOrder;
+pub use stats::CacheStats;
 
 /// The tag of an unused way; no line has it.
 const UNUSED: u64 = u64::MAX;
@@ -68,60 +70,6 @@ pub enum Outcome {
     Stuck,
 }
 
-/// Hit, miss and replacement counters of one cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct CacheStats {
-    /// Loads and atomics whose bytes were all valid.
-    pub hits: u64,
-    /// Loads and atomics that had to fetch bytes.
-    pub misses: u64,
-    /// Loads and atomics that waited for bytes already being fetched, or for an earlier access to the line.
-    pub merges: u64,
-    /// Hits on lines of local memory; included in `hits`.
-    pub local_hits: u64,
-    /// Misses on lines of local memory; included in `misses`.
-    pub local_misses: u64,
-    /// Merges on lines of local memory; included in `merges`.
-    pub local_merges: u64,
-    /// Reservations that found no evictable way; at L2 also requests that found no free MSHR.
-    pub reservation_fails: u64,
-    /// Lines replaced by others.
-    pub evictions: u64,
-    /// Dirty lines written back.
-    pub write_backs: u64,
-}
-
-impl CacheStats {
-    /// Counts a lookup by a load or atomic as a hit or a miss.
-    #[inline]
-    pub fn looked_up(&mut self, hit: bool, local: bool) {
-        self.hits += u64::from(hit);
-        self.misses += u64::from(!hit);
-        self.local_hits += u64::from(hit && local);
-        self.local_misses += u64::from(!hit && local);
-    }
-
-    /// Counts a load that waits for an earlier access to its line.
-    #[inline]
-    pub fn merged(&mut self, local: bool) {
-        self.merges += 1;
-        self.local_merges += u64::from(local);
-    }
-
-    /// Adds the counters of another cache.
-    pub fn add(&mut self, other: &Self) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.merges += other.merges;
-        self.local_hits += other.local_hits;
-        self.local_misses += other.local_misses;
-        self.local_merges += other.local_merges;
-        self.reservation_fails += other.reservation_fails;
-        self.evictions += other.evictions;
-        self.write_backs += other.write_backs;
-    }
-}
-
 /// A clean line of a cache between runs; its bytes are those of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedLine {
@@ -146,6 +94,10 @@ pub struct Cache {
     classed: Vec<u32>,
     /// A bit for each set that may have dirty lines.
     dirty_sets: Vec<u64>,
+    /// For each set: the number of its dirty lines.
+    dirty_lines: Vec<u32>,
+    /// How many lines of a set may be dirty.
+    most_dirty: u32,
     ways: usize,
     sets: u64,
     index: IndexFunction,
@@ -177,7 +129,7 @@ impl Cache {
         }
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         let number = spec.sets().max(1);
-        let Self { tags, lines, data, order, classed, dirty_sets, ways, sets, .. } = self;
+        let Self { tags, lines, data, order, classed, dirty_sets, dirty_lines, ways, sets, .. } = self;
         tags.clear();
         tags.resize(count, short(UNUSED));
         lines.clear();
@@ -193,8 +145,11 @@ impl Cache {
         classed.resize(number as usize, 0);
         dirty_sets.clear();
         dirty_sets.resize(number.div_ceil(64) as usize, 0);
+        dirty_lines.clear();
+        dirty_lines.resize(number as usize, 0);
         (*ways, *sets) = (spec.ways as usize, u64::from(number));
-        let Self { index, by_sets, fold, stats, changes, stores, .. } = self;
+        let Self { index, by_sets, fold, stats, changes, stores, most_dirty, .. } = self;
+        *most_dirty = spec.dirty_ways.unwrap_or(u32::MAX);
         (*index, *by_sets) = (spec.index, Divisor::new(u64::from(number)));
         *fold = number.next_power_of_two().trailing_zeros();
         (*stats, *changes) = (CacheStats::default(), 0);
@@ -208,6 +163,8 @@ impl Cache {
             order: LruOrder::new(0, 1),
             classed: Vec::new(),
             dirty_sets: Vec::new(),
+            dirty_lines: Vec::new(),
+            most_dirty: 0,
             lines: Vec::new(),
             data: Vec::new(),
             ways: 0,
@@ -307,6 +264,7 @@ impl Cache {
     /// Marks way `i` as unused.
     fn drop_line(&mut self, set: u64, i: usize) {
         let old = std::mem::replace(&mut self.lines[i], INIT);
+        self.dirty_lines[set as usize] -= u32::from(old.dirty != 0);
         self.classed[set as usize] -= u32::from(old.class != Class::Normal);
         self.tags[i] = short(UNUSED);
         self.order.freed(set as usize, i);
@@ -369,9 +327,20 @@ impl Cache {
     }
 
     /// `write`: writes the bytes of `mask` and marks them dirty, except where the same clean bytes are
-    /// already there [cache-writeEq]. Reserves the line if it is absent [cache-write].
+    /// already there [cache-writeEq]. Reserves the line if it is absent [cache-write]. Defers where a dirty line must be
+    /// written back first: no way can be evicted, or too many are dirty.
     pub fn write(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
-        let i = match self.find(set, line) {
+        let found = self.find(set, line);
+        let equal =
+            found.is_some_and(|i| self.lines[i].valid & mask == mask && same(&self.data[i], data, mask));
+        let becomes_dirty = !equal && found.is_none_or(|i| self.lines[i].dirty == 0);
+        if becomes_dirty
+            && self.dirty_lines[set as usize] >= self.most_dirty
+            && self.oldest_dirty(set).is_some()
+        {
+            return Outcome::Defer;
+        }
+        let i = match found {
             Some(i) => i,
             None => {
                 let Some(i) = self.victim(set) else {
@@ -382,11 +351,10 @@ impl Cache {
                 i
             }
         };
-        let old = &self.data[i];
-        let equal = self.lines[i].valid & mask == mask && same(old, data, mask);
         if !equal {
             self.changes += 1;
             self.dirty_sets[set as usize / 64] |= 1 << (set % 64);
+            self.dirty_lines[set as usize] += u32::from(becomes_dirty);
             copy(&mut self.data[i], data, mask);
             self.lines[i].valid |= mask;
             self.lines[i].dirty |= mask;
@@ -435,6 +403,7 @@ impl Cache {
                 if self.lines[i].dirty & !mask == 0 {
                     self.drop_line(set, i);
                 } else {
+                    // Bytes outside of the mask stay dirty.
                     self.lines[i].valid &= !mask;
                     self.lines[i].dirty &= !mask;
                 }
@@ -478,11 +447,17 @@ impl Cache {
         self.set_class(set, i, class);
     }
 
+    /// The least recently used line of a set that is dirty and not pinned.
+    fn oldest_dirty(&self, set: u64) -> Option<usize> {
+        let lines = &self.lines;
+        self.order.ways(set as usize).find(|&i| lines[i].dirty != 0 && lines[i].pins == 0)
+    }
+
     /// Copies the least recently used line of a set that is dirty and not pinned, and marks it clean
     /// [mem-wbL1] [mem-wbL2].
     pub fn write_back_one(&mut self, set: u64) -> Option<(u64, ByteMask, LineData)> {
-        let lines = &self.lines;
-        let i = self.order.ways(set as usize).find(|&i| lines[i].dirty != 0 && lines[i].pins == 0)?;
+        let i = self.oldest_dirty(set)?;
+        self.dirty_lines[set as usize] -= 1;
         let state = &mut self.lines[i];
         let dirty = std::mem::take(&mut state.dirty);
         let tag = state.tag;
@@ -555,8 +530,10 @@ impl Cache {
         for (word, bits) in self.dirty_sets.iter_mut().enumerate() {
             let mut bits = std::mem::take(bits);
             while bits != 0 {
-                let first = (word * 64 + bits.trailing_zeros() as usize) * self.ways;
+                let set = word * 64 + bits.trailing_zeros() as usize;
+                let first = set * self.ways;
                 bits &= bits - 1;
+                self.dirty_lines[set] = 0;
                 for i in first..first + self.ways {
                     let line = &mut self.lines[i];
                     if line.tag != UNUSED && line.dirty != 0 {
@@ -627,6 +604,12 @@ impl Cache {
             }
             if line.pins != 0 || line.flushed {
                 return wrong("is pinned by no operation");
+            }
+        }
+        for (lines, &counted) in self.lines.chunks(self.ways.max(1)).zip(&self.dirty_lines) {
+            let dirty = lines.iter().filter(|line| line.dirty != 0).count();
+            if dirty != counted as usize {
+                return Err(format!("{dirty} lines of a set are dirty, {counted} were counted"));
             }
         }
         let classed = self.lines.iter().filter(|line| line.class != Class::Normal).count();

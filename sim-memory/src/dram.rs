@@ -170,8 +170,10 @@ pub struct DramChannel {
     /// whose requests all need another row.
     hits: [u64; 2],
     shut: [u64; 2],
-    /// The write queue is being drained: writes have priority until it falls below its low mark.
+    /// The write queue is being drained: writes have priority.
     draining: bool,
+    /// Requests served since draining began or ended.
+    batch: u32,
     /// For reads and for writes: how many requests were served before the oldest one.
     overtaken: [u32; 2],
     /// True if the last burst on the data bus was a write.
@@ -219,6 +221,7 @@ impl DramChannel {
             hits: [0; 2],
             shut: [0; 2],
             draining: false,
+            batch: u32::MAX,
             overtaken: [0; 2],
             wrote: false,
             bus_free: 0,
@@ -258,6 +261,7 @@ impl DramChannel {
             hits,
             shut,
             draining,
+            batch,
             overtaken,
             wrote,
             bus_free,
@@ -279,7 +283,7 @@ impl DramChannel {
         backlog.clear();
         counts.iter_mut().for_each(|counts| counts.fill([0; 2]));
         (*hits, *shut, *overtaken) = ([0; 2], [0; 2], [0; 2]);
-        (*draining, *wrote, *bus_free) = (false, false, 0);
+        (*draining, *batch, *wrote, *bus_free) = (false, u32::MAX, false, 0);
         *refresh_due = refreshes.map_or(DramCycle::MAX, |(_, interval)| interval);
         ready.fill(0);
         (*occupancy, *stats) = (Occupancy::default(), DramStats::default());
@@ -344,7 +348,7 @@ impl DramChannel {
     /// Chooses one request at `now` by FR-FCFS. A bank opens the row of its oldest request once no request
     /// needs the row it has open. Among the requests whose row is open, the one whose data can be transferred
     /// first is served; on a tie, the oldest. Writes wait until their queue reaches its high mark or no read
-    /// is queued. Returns the request with the cycle at which its last byte has crossed the bus.
+    /// is queued; then as many are served as lie between the marks, and as many reads before the next. Returns the request with the cycle at which its last byte has crossed the bus.
     pub fn choose(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         if self.next_decision()? > now {
             return None;
@@ -352,8 +356,12 @@ impl DramChannel {
         // What holds until a request leaves its queue: bursts of the same cycle find it done.
         self.refresh(now);
         let limits = &self.spec.write_queue;
-        let level = if self.draining { limits.low } else { limits.high };
-        self.draining = self.writes.len() >= level as usize;
+        let (full, length) = (self.batch >= limits.high - limits.low, self.writes.len() as u32);
+        let drains =
+            if self.draining { length >= limits.low && !full } else { length >= limits.high && full };
+        if drains != self.draining {
+            (self.draining, self.batch) = (drains, 0);
+        }
         let writes = self.draining || self.reads.is_empty();
         self.open_rows(writes, now);
         while self.bus_free.saturating_sub(self.row_miss) <= now {
@@ -412,6 +420,7 @@ impl DramChannel {
         let entry = self.queue_mut(writes).remove(place);
         self.stats.row_hits += u64::from(!entry.opened);
         *if writes { &mut self.stats.writes } else { &mut self.stats.reads } += 1;
+        self.batch = self.batch.saturating_add(1);
         let hit = u32::from(self.banks[entry.bank()] == Some(entry.row));
         self.count(writes, entry.bank(), |[queued, hits]| [queued - 1, hits - hit]);
         if !writes && let Some(next) = self.backlog.pop_front() {

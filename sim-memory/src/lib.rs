@@ -14,6 +14,7 @@ pub mod dram;
 mod event_queue;
 pub mod fault;
 mod held_lines;
+pub mod hundredths;
 pub mod line;
 pub mod mapping;
 pub mod messages;

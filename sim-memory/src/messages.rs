@@ -23,6 +23,21 @@ pub struct AtomicLanes {
     pub old: [u64; WARP_LANES],
     /// Where values have 128 bits: operands c, whose place the upper halves of b have, and upper halves of old values.
     pub wide: Option<Box<WideLanes>>,
+    /// The lanes were combined into one operation, which takes the time of one.
+    pub combined: bool,
+    /// The old values go back.
+    pub returns: bool,
+}
+
+impl AtomicLanes {
+    /// Bytes of old values that go back.
+    pub fn returned_bytes(&self) -> u32 {
+        match (self.returns, self.combined) {
+            (false, _) => 0,
+            (true, true) => self.ty.bytes(),
+            (true, false) => self.lanes.count_ones() * self.ty.bytes(),
+        }
+    }
 }
 
 /// What an atomic of 128 bits has besides the lower halves.

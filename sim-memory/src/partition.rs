@@ -17,6 +17,7 @@ use crate::dram::{DramChannel, DramRequest, DramStats, DramTimings};
 use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
+use crate::hundredths::Hundredths;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request};
@@ -25,7 +26,7 @@ use crate::occupancy::{Occupancy, QueueStats};
 use crate::priority::Priority;
 use crate::programs::ProgramSet;
 use crate::spec::{Clocks, MemorySpec};
-use crate::vocabulary::{Cycle, WARP_LANES};
+use crate::vocabulary::{AtomicOp, Cycle, WARP_LANES};
 
 #[derive(Clone, Debug)]
 struct Instance {
@@ -83,8 +84,8 @@ pub struct Partition {
     /// Requests that are in the network, ordered by (cycle, SM, order of sending).
     arrivals: EventQueue<u32>,
     events: EventQueue<(Event, u32)>,
-    /// For each bank of the slice: the cycle from which it accepts a request.
-    port_free: Vec<Cycle>,
+    /// For each bank of the slice: when it accepts a request, in hundredths of a cycle.
+    port_free: Vec<u64>,
     by_banks: Divisor,
     /// Requests stalled in order behind one that found no MSHR, or no merge at one.
     stalled: VecDeque<u32>,
@@ -301,11 +302,16 @@ impl Partition {
         self.stats.requests += 1;
         let request = &self.instances[slot as usize].request;
         self.stats.write_backs += u64::from(request.slot.is_none());
-        let turns = request.atomic.as_ref().map_or(1, |a| most_on_one_address(a));
+        let busy = match &request.atomic {
+            Some(atomic) => time_of_atomic(atomic, &self.spec),
+            None if request.is_load => 0,
+            None => self.spec.slice_writes.sector.times(sectors(request.asked, &self.spec)),
+        };
         let (_, bank) = self.by_banks.divide(line_number(request.local));
         let port = &mut self.port_free[bank as usize];
-        let start = (*port).max(at);
-        *port = start + Cycle::from(self.spec.partition_interval * turns);
+        let start = (*port).max(Hundredths::at(at));
+        *port = start + busy.max(Hundredths::at(self.spec.partition_interval.into()));
+        let start = Hundredths::cycle(start);
         self.push_event(start + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
     }
 
@@ -441,7 +447,7 @@ impl Partition {
         let Some(sm_slot) = request.slot else { return };
         let payload = match &request.atomic {
             _ if request.is_load => request.mask.count_ones(),
-            Some(atomic) => atomic.lanes.count_ones() * atomic.ty.bytes(),
+            Some(atomic) => atomic.returned_bytes(),
             None => 0,
         };
         let net = &self.spec.interconnect;
@@ -466,11 +472,26 @@ impl Partition {
     }
 }
 
-/// Cycles an atomic takes: one per operation on the same address, so the largest number of lanes at one
-/// address.
-fn most_on_one_address(atomic: &AtomicLanes) -> u32 {
-    let lanes = (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1);
+/// Number of sectors of L2 in which bytes lie.
+fn sectors(bytes: ByteMask, spec: &MemorySpec) -> u32 {
+    round_to_sectors(bytes, spec.l2.sector_bytes).count_ones() / spec.l2.sector_bytes.max(1)
+}
+
+/// Hundredths of a cycle that an atomic keeps a bank. The sectors come one after another; in each of them lanes with
+/// different addresses are one step, and lanes with one address as many as they are.
+fn time_of_atomic(atomic: &AtomicLanes, spec: &MemorySpec) -> u64 {
+    let writes = &spec.slice_writes;
+    let sum = atomic.op == AtomicOp::Add && atomic.ty.is_float();
+    let again = if sum { writes.atomic_float } else { writes.atomic_address };
     let mut counts = [0u8; LINE_BYTES as usize];
+    let lanes = (0..WARP_LANES).filter(|lane| atomic.lanes >> lane & 1 == 1);
     lanes.for_each(|lane| counts[offset_in_line(atomic.offsets[lane].into())] += 1);
-    counts.into_iter().max().map_or(1, u32::from).max(1)
+    let most = counts.chunks(spec.l2.sector_bytes.max(1) as usize).map(|sector| {
+        let most = sector.iter().copied().max().unwrap_or(0);
+        debug_assert!(!atomic.combined || most == 0 || u32::from(most) == atomic.lanes.count_ones());
+        if atomic.combined { most.min(1) } else { most }
+    });
+    most.filter(|most| *most > 0)
+        .map(|most| writes.atomic_sector.times(1) + again.times(u32::from(most) - 1))
+        .sum()
 }

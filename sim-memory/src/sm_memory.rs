@@ -80,6 +80,10 @@ pub struct SmMemory {
     /// Replies in the network, ordered by (cycle, partition, order of sending), by the instance they answer.
     /// Their bytes are already stored with that instance, which does not read them before.
     replies: EventQueue<u32>,
+    /// Replies that wait for the SM's port, by the cycle in which they pass it.
+    accepted: EventQueue<u32>,
+    /// The cycle from which the port accepts a reply.
+    ingress_free: Cycle,
     parts: Vec<LineAccess>,
     /// Boxes of completed atomics, for reuse by later messages.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
@@ -122,6 +126,8 @@ impl SmMemory {
             lsu_blocked: false,
             events: EventQueue::default(),
             replies: EventQueue::default(),
+            accepted: EventQueue::default(),
+            ingress_free: 0,
             parts: Vec::new(),
             spare_atomics: Vec::new(),
             outbox: Vec::new(),
@@ -214,7 +220,7 @@ impl SmMemory {
                         }
                     }
                 }
-                AccessKind::Atomic { op, ty, .. } => {
+                AccessKind::Atomic { op, ty, returns } => {
                     let lanes = AtomicLanes {
                         op,
                         ty,
@@ -223,6 +229,8 @@ impl SmMemory {
                         operands: access.operands.copied().unwrap_or([[0; 2]; WARP_LANES]),
                         old: [0; WARP_LANES],
                         wide: (ty == ScalarType::B128).then(|| wide_lanes(access)),
+                        combined: access.combined,
+                        returns,
                     };
                     atomic = Some(match self.spare_atomics.pop() {
                         Some(mut spare) => {
@@ -281,6 +289,9 @@ impl SmMemory {
         if let Some(at) = self.replies.next() {
             take(at);
         }
+        if let Some(at) = self.accepted.next() {
+            take(at);
+        }
         if !self.lsu.is_empty() && !self.lsu_blocked {
             take(self.lsu_free);
         }
@@ -295,8 +306,14 @@ impl SmMemory {
         while let Some(now) = self.next_event()
             && now < until
         {
-            while let Some((_, slot)) = self.replies.pop(now) {
+            while let Some((_, slot)) = self.accepted.pop(now) {
                 self.arrive(slot, now, port)?;
+            }
+            while let Some((_, slot)) = self.replies.pop(now) {
+                match self.passes_port(slot, now) {
+                    at if at > now => self.accepted.push(at, 0, slot),
+                    _ => self.arrive(slot, now, port)?,
+                }
             }
             while let Some((_, slot)) = self.events.pop(now) {
                 self.run(slot, now, port)?;
@@ -352,7 +369,7 @@ impl SmMemory {
 
     /// True if no access is in flight.
     pub fn idle(&self) -> bool {
-        self.instances.len() == self.free.len() && self.replies.is_empty()
+        self.instances.len() == self.free.len() && self.replies.is_empty() && self.accepted.is_empty()
     }
 
     /// Checks the invariants of an idle memory side: no pinned and no held lines.
@@ -463,6 +480,21 @@ impl SmMemory {
         }
         self.programs = programs;
         result
+    }
+
+    /// The cycle in which a reply passes the SM's port. Its first bytes do not wait for the last.
+    #[inline]
+    fn passes_port(&mut self, slot: u32, now: Cycle) -> Cycle {
+        let Some(width) = self.spec.interconnect.accepted_bytes_per_cycle else { return now };
+        let instance = &self.instances[slot as usize];
+        let bytes = match (&instance.atomic, instance.kind) {
+            (_, kind) if kind.fetches() => instance.mask.count_ones(),
+            (Some(atomic), _) => atomic.returned_bytes(),
+            _ => return now,
+        };
+        let at = self.ingress_free.max(now);
+        self.ingress_free = at + Cycle::from(bytes.div_ceil(width));
+        at
     }
 
     fn arrive(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coalescing::Coalescing;
 use crate::divide::Divisor;
+use crate::hundredths::Hundredths;
 use crate::line::{ByteMask, LINE_BYTES};
 use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
@@ -50,6 +51,11 @@ pub struct CacheSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1024))]
     pub set_aside_ways: Option<u32>,
+    /// Ways of a set that may be dirty: a store that would need one more writes the least recently used of them back first;
+    /// all where none is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub dirty_ways: Option<u32>,
 }
 
 impl CacheSpec {
@@ -77,6 +83,10 @@ pub struct InterconnectSpec {
     /// Bytes a partition sends per cycle.
     #[schemars(range(min = 1, max = 65_536))]
     pub reply_bytes_per_cycle: u32,
+    /// Bytes of data that an SM accepts per cycle; without a limit where none is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub accepted_bytes_per_cycle: Option<u32>,
     /// Bytes a message has besides its data.
     #[schemars(range(min = 0, max = 65_536))]
     pub header_bytes: u32,
@@ -172,7 +182,8 @@ pub struct WriteQueueSpec {
     /// Number of queued writes from which on writes are served before reads.
     #[schemars(range(min = 1, max = 65_536))]
     pub high: u32,
-    /// Writes are served before reads until fewer than this number are queued.
+    /// Writes are served before reads until fewer than this number are queued or `high` - `low` were served; then as many
+    /// reads come first.
     #[schemars(range(min = 1, max = 65_536))]
     pub low: u32,
 }
@@ -224,6 +235,32 @@ fn timing_bounds(schema: &mut schemars::Schema) {
     }
 }
 
+/// How long requests that write keep a bank of an L2 slice, in cycles of the core clock with two decimals, at least
+/// `partition_interval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SliceWrites {
+    /// For each sector that a store or a write-back of L1 writes.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub sector: Hundredths,
+    /// For each sector that an atomic acts on: lanes with different addresses in it are one step.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub atomic_sector: Hundredths,
+    /// For each further lane that acts on the most contended address of the sector.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub atomic_address: Hundredths,
+    /// The same for sums of floating-point numbers.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub atomic_float: Hundredths,
+}
+
+impl Default for SliceWrites {
+    fn default() -> Self {
+        let one = Hundredths::CYCLE;
+        Self { sector: Hundredths::default(), atomic_sector: one, atomic_address: one, atomic_float: one }
+    }
+}
+
 /// The memory environment of a chip.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -250,13 +287,15 @@ pub struct MemorySpec {
     /// Consecutive bytes in one partition: a multiple of 128.
     #[schemars(range(min = 128, max = 1_048_576))]
     pub interleave_bytes: u32,
-    /// Cycles of the core clock between the starts of two requests in a bank of an L2 slice. An atomic
-    /// takes this time once for each lane at its most contended address.
+    /// Cycles of the core clock between the starts of two requests in a bank of an L2 slice.
     #[schemars(range(min = 1, max = 100_000))]
     pub partition_interval: u32,
     /// Banks of an L2 slice, by line: each starts requests of its own.
     #[schemars(range(min = 1, max = 64))]
     pub slice_banks: u32,
+    /// How long what writes keeps a bank of a slice.
+    #[serde(default)]
+    pub slice_writes: SliceWrites,
     /// Maximum number of outstanding stores, reductions and atomics of an SM.
     #[schemars(range(min = 1, max = 65_536))]
     pub store_tokens: u32,
@@ -486,6 +525,7 @@ mod tests {
             spread,
             request_bytes_per_cycle: 16,
             reply_bytes_per_cycle: 32,
+            accepted_bytes_per_cycle: None,
             header_bytes: 8,
         };
         let pairs = || (0..80).flat_map(|sm| (0..32).map(move |partition| (sm, partition)));

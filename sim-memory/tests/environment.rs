@@ -6,10 +6,11 @@
 use proptest::prelude::*;
 use sim_memory::address_space::LOCAL_PHYSICAL;
 use sim_memory::coalescing::Coalescing;
+use sim_memory::hundredths::Hundredths;
 use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
 use sim_memory::sm_memory::Asked;
-use sim_memory::spec::UnifiedSpec;
+use sim_memory::spec::{SliceWrites, UnifiedSpec};
 use sim_memory::vocabulary::{CacheHint, CacheOp, Scope, Semantics, StateSpace};
 
 mod common;
@@ -388,6 +389,78 @@ fn an_atomic_fetches_the_whole_sector() {
         assert_eq!(load(&mut machine, CacheOp::Cg, [BASE + 32; 32]), 0);
         assert_eq!(reads(&machine), 2, "{protocol:?}: the sector behind it");
     }
+}
+
+/// Cycles that two more of the same atomics or stores take behind eight, in a slice that they keep busy: hundredths of a
+/// cycle add up.
+fn of_two_more(writes: SliceWrites, what: What, combined: bool, addresses: [u64; 32]) -> u64 {
+    let time = |count| {
+        let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
+        (spec.partitions, spec.slice_banks, spec.slice_writes) = (1, 1, writes);
+        (spec.store_tokens, spec.l2.mshr_merges) = (64, 64);
+        spec.interconnect.request_bytes_per_cycle = 1024;
+        spec.interconnect.reply_bytes_per_cycle = 1024;
+        let mut machine = Machine::of(spec, 1);
+        machine.combined = combined;
+        (0..count).for_each(|_| {
+            machine.start(0, what, CacheOp::Wb, u32::MAX, addresses, 1);
+        });
+        machine.drain();
+        machine.now
+    };
+    time(10) - time(8)
+}
+
+#[test]
+fn what_writes_keeps_a_slice_for_its_sectors_and_for_the_lanes_of_an_address() {
+    let cycles = |cycles: f64| Hundredths::try_from(cycles).expect("cycles");
+    let writes = SliceWrites {
+        sector: cycles(10.5),
+        atomic_sector: cycles(20.25),
+        atomic_address: cycles(2.5),
+        atomic_float: cycles(0.0),
+    };
+    let words = std::array::from_fn(|lane| BASE + 4 * lane as u64);
+    let pairs = std::array::from_fn(|lane| BASE + 4 * (lane as u64 / 2));
+    for (what, combined, addresses, expected) in [
+        (What::Store, false, words, 2 * 4 * 1050),
+        (What::Store, false, [BASE; 32], 2 * 1050),
+        (What::Add, false, words, 2 * 4 * 2025),
+        (What::Add, false, [BASE; 32], 2 * (2025 + 31 * 250)),
+        (What::Add, false, pairs, 2 * 2 * (2025 + 250)),
+        (What::Add, true, [BASE; 32], 2 * 2025),
+    ] {
+        let took = of_two_more(writes, what, combined, addresses) * 100;
+        assert!(took.abs_diff(expected) <= 100, "{what:?} {combined}: {took} for {expected}");
+    }
+    // No less than any request.
+    let none = SliceWrites { sector: cycles(0.0), atomic_sector: cycles(0.0), ..writes };
+    assert_eq!(of_two_more(none, What::Store, false, words), 4);
+}
+
+#[test]
+fn an_sm_accepts_so_many_bytes_a_cycle() {
+    let time = |accepted_bytes_per_cycle, lines: u64| {
+        let mut spec = common::spec(Protocol::Volta, 128, Coalescing::Lines);
+        spec.interconnect.reply_bytes_per_cycle = 1024;
+        spec.interconnect.accepted_bytes_per_cycle = accepted_bytes_per_cycle;
+        (spec.l1.mshrs, spec.l2.size_bytes, spec.l2.ways) = (64, 128 * 64 * 4, 4);
+        let mut machine = Machine::of(spec, 1);
+        let mut cycles = 0;
+        // The second time they are in L2.
+        for _ in 0..2 {
+            let begin = machine.now;
+            for line in 0..lines {
+                machine.start(0, What::Load, CacheOp::Cg, u32::MAX, [BASE + 128 * line; 32], 0);
+            }
+            machine.drain();
+            cycles = machine.now - begin;
+        }
+        cycles
+    };
+    assert_eq!(time(Some(8), 1), time(None, 1), "what is first in L2 does not wait");
+    assert_eq!(time(Some(8), 17) - time(Some(8), 1), 16 * 16, "128 bytes take 16 cycles");
+    assert!(time(None, 17) - time(None, 1) < 16 * 4);
 }
 
 #[test]

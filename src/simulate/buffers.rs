@@ -46,12 +46,13 @@ fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<H
     let ty = spec.ty;
     let bytes = length as u64 * u64::from(ty.bytes());
     let too_large = || {
-        wrong(format!(
+        let message = format!(
             "`{name}` has {length} elements of .{}, {bytes} bytes; the host has {} bytes left for the run: fewer \
              elements, or a greater --max-memory",
             ty.name(),
             memory::left()
-        ))
+        );
+        SimError::Input(vec![Diagnostic::error(memory::TOO_LITTLE, message)])
     };
     if bytes > memory::left() {
         return Err(too_large());

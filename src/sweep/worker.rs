@@ -20,6 +20,7 @@ use crate::console::status;
 use crate::files;
 use crate::interrupt::interrupted;
 use crate::known::Known;
+use crate::memory;
 use crate::program;
 use crate::study::in_parallel;
 use crate::work::Work;
@@ -38,6 +39,14 @@ enum Done {
     Broken(String),
     /// The simulation is another one than was planned.
     Other(String),
+}
+
+/// How a point ends its process that takes more memory than the host has left. Another host may have it, so how much is left
+/// here is not said.
+const TOO_LITTLE: &str = "the host has too little memory for it";
+
+fn too_little_memory(errors: &[Diagnostic]) -> bool {
+    errors.iter().any(|error| error.code == memory::TOO_LITTLE)
 }
 
 /// Time between two looks at whether a process of its own has ended.
@@ -290,6 +299,7 @@ impl Worker<'_> {
         let ready = self.ready(item).and_then(|work| Ok((work.identity(self.known)?, work)));
         let (identity, work) = match ready {
             Ok(ready) => ready,
+            Err(errors) if too_little_memory(&errors) => return Ok(Done::Broken(TOO_LITTLE.into())),
             Err(errors) => {
                 if refused_id(&stored.run) != item.id {
                     return Ok(Done::Other(format!(
@@ -331,6 +341,7 @@ impl Worker<'_> {
                 (stored.result, stored.message) = (done.result, done.message);
                 stored.report = Some(done.report);
             }
+            Err(errors) if too_little_memory(&errors) => return Ok(Done::Broken(TOO_LITTLE.into())),
             Err(errors) => stored.message = errors.first().map_or(String::new(), |e| e.message.clone()),
         }
         self.store.put_config(&identity.config, || work.values())?;

@@ -210,7 +210,8 @@ impl<P: Reconvergence> Resident<P> {
         };
         let latency = if op.class == OpClass::Atomic {
             let shared_atomic = latencies.shared_atomic;
-            self.lock_banks(addresses, lanes, bytes as u32) + shared_atomic
+            let performing = if facts.is_one(lanes) { lanes & lanes.wrapping_neg() } else { lanes };
+            self.lock_banks(addresses, performing, bytes as u32) + shared_atomic
         } else {
             latencies.shared
         };

@@ -118,8 +118,9 @@ fn run(text: &str, a: u64, b: u64, c: u64) -> u64 {
     let mut preds = vec![0, 0, 0];
     let mut file = LaneFile { rows: &mut rows, consts: &[], preds: &mut preds };
     let function = resolve(&form, InstructionSet::detect()).expect("resolves");
+    let op = Op { imm: immediate(&form).unwrap_or(0), ..op() };
     // SAFETY: `detect` found the instruction set on this host.
-    unsafe { function(&mut file, &op(), u32::MAX) };
+    unsafe { function(&mut file, &op, u32::MAX) };
     if form.root == Root::Setp {
         return u64::from(preds[0] & 1);
     }
@@ -153,6 +154,23 @@ fn integers_by_wide_arithmetic() {
         }
         assert_eq!(run("setp.lt.s64", a, b, 0), u64::from((a as i64) < b as i64));
         assert_eq!(run("min.s16", a, b, 0), u64::from((a as i16).min(b as i16) as u16));
+    }
+}
+
+/// What the manual leaves open.
+#[test]
+fn results_of_an_h100() {
+    let cases = [
+        ("rem.s32", 0x2257_de32, 0, 0, 0xffff_ffff),
+        ("rem.u32", 7, 0, 0, 0xffff_ffff),
+        ("rem.u64", 7, 0, 0, u64::MAX),
+        ("fns.b32", 0x6ec4_0787, 3, 0x8000_0000, 0),
+        ("fns.b32", 0xffff_ffff, 0x26, 0x8000_0000, 0),
+        ("fma.rn.oob.f16x2", 0xb03f_7ff7, 0xfff7_0000, 0xfc00_7bff, 0),
+        ("fma.rn.oob.bf16x2", 0x7fff_7ff7, 0x3f80_3f80, 0x3f80_3f80, 0x7fff_0000),
+    ];
+    for (text, a, b, c, expected) in cases {
+        assert_eq!(run(text, a, b, c), expected, "{text} {a:#x} {b:#x} {c:#x}");
     }
 }
 

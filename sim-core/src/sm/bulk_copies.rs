@@ -265,6 +265,7 @@ impl<P: Reconvergence> Sm<P> {
             addresses: &addresses,
             data,
             operands: Some(&operands),
+            combined: false,
         };
         if let Some(observation) = &mut self.memory.observation {
             observation.origin = (w as u32, pc);

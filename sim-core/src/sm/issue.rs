@@ -577,6 +577,7 @@ impl<P: Reconvergence> Sm<P> {
                 addresses,
                 data: &request.data,
                 operands: Some(&request.operands),
+                combined: facts.is_one(lanes),
             };
             if let Some(observation) = &mut self.memory.observation {
                 observation.origin = (w as u32, pc);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use sim_frontend::chip::{AssemblerSpec, ChipSpec};
+use sim_frontend::chip::{AssemblerSpec, ChipSpec, CombineAtomics};
 
 use crate::machine::{Run, device, newer_chip};
 use crate::random_programs::Numbers;
@@ -160,4 +160,52 @@ fn random_programs_compute_the_same_after_all_passes() {
     }
     let [fused, parameters, loads] = all;
     assert!(fused > 1000 && parameters > 500 && loads > 200, "{all:?}");
+}
+
+/// Words that the threads of a block leave and cycles, of a kernel of atomics on one word of global or shared memory: sums, least
+/// values and old values.
+fn atomics(way: CombineAtomics, threads: u32, functional: bool) -> (Vec<u32>, u64) {
+    let text = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n, .param .u64 w)\n{\n\
+         .reg .u32 %t, %a, %b, %c, %n;\n.reg .u64 %out, %own, %l;\n.reg .pred %p;\n.shared .align 8 .b32 room;\n\
+         mov.u32 %t, %tid.x;\nld.param.u64 %out, [out];\nld.param.u32 %n, [n];\nmul.wide.u32 %own, %t, 4;\nadd.u64 %own, %own, %out;\n\
+         st.shared.u32 [room], 0;\nbar.sync 0;\n\
+         atom.global.add.u32 %a, [%out], %n;\natom.shared.add.u32 %b, [room], 3;\n\
+         red.global.add.u32 [%out+4], %t;\nred.global.min.u32 [%out+8], %t;\nred.global.max.u32 [%out+8], 7;\n\
+         red.shared.add.u32 [room], 1;\nand.b32 %c, %t, 5;\nsetp.eq.u32 %p, %c, 4;\n@%p red.global.xor.b32 [%out+12], %t;\n\
+         atom.global.add.u32 %c, [%out+16], %t;\nmad.lo.u32 %a, %b, 77, %a;\nmad.lo.u32 %a, %c, 99, %a;\n\
+         bar.sync 0;\nld.shared.u32 %b, [room];\nmad.lo.u32 %a, %b, 7, %a;\nst.global.u32 [%own+64], %a;\nret;\n}\n";
+    let mut chip = ChipSpec::clone(&newer_chip("7.0"));
+    chip.assembler = AssemblerSpec { clean_up: true, combine_atomics: way, ..AssemblerSpec::default() };
+    let mut run =
+        Run::new(device(Arc::new(chip), "convergence_barriers"), text, false, threads as usize + 16);
+    let more = [&5u32.to_le_bytes()[..], &[0; 12]].concat();
+    run.launch_with(&more, 0, 1, threads, functional).unwrap_or_else(|e| panic!("{e}"));
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    let report = run.report();
+    let marked = report.kernels[0].clean_up.map_or(0, |done| done.atomics);
+    assert_eq!(marked, if way == CombineAtomics::None { 0 } else { 8 });
+    (run.words(), report.kernels[0].cycles)
+}
+
+#[test]
+fn atomics_of_a_warp_are_one_operation_and_give_the_same() {
+    for threads in [96, 90, 7] {
+        let (expected, separate) = atomics(CombineAtomics::None, threads, false);
+        let of = |bit: u32| (0..threads).filter(|t| t & 5 == 4).fold(0, |sum, t| sum ^ t & bit);
+        assert_eq!(
+            expected[..5],
+            [5 * threads, threads * (threads - 1) / 2, 7, of(!0), threads * (threads - 1) / 2]
+        );
+        assert_eq!(atomics(CombineAtomics::None, threads, true).0, expected);
+        for way in [CombineAtomics::Shuffles, CombineAtomics::Redux] {
+            for functional in [true, false] {
+                let (words, cycles) = atomics(way, threads, functional);
+                assert_eq!(words, expected, "{way:?}, {threads} threads");
+                assert!(
+                    functional || threads < 32 || cycles < separate,
+                    "{way:?}: {cycles}, separately {separate}"
+                );
+            }
+        }
+    }
 }

@@ -161,6 +161,7 @@ fn every_number_has_bounds_and_is_held_to_them() {
     chip.memory.shared.atomic_interval = Some(1);
     chip.memory.interconnect.spread = 1;
     (chip.memory.l1.set_aside_ways, chip.memory.l2.set_aside_ways) = (Some(0), Some(0));
+    (chip.memory.l1.dirty_ways, chip.memory.l2.dirty_ways) = (Some(1), Some(1));
     let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
     chip.memory.unified = Some(sizes);
     let gh200 = include_str!("../../../configs/chips/gh200.yaml");
@@ -192,7 +193,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
             let mut bad = good.clone();
             let slot = bad.pointer_mut(&path).unwrap_or_else(|| panic!("{path} is not in the chip"));
             // What may be left out may be null.
-            let optional = ["shared_of_block", "atomic_interval", "carveout_bytes", "set_aside_ways"];
+            let optional =
+                ["shared_of_block", "atomic_interval", "carveout_bytes", "set_aside_ways", "dirty_ways"];
             if value.is_null() && optional.iter().any(|key| name.ends_with(key)) {
                 continue;
             }

@@ -5,6 +5,7 @@
 //! Copies and additions are followed by a data-flow analysis of what holds on every path to an operation
 //! (available expressions), so that it does not matter how often a register is written.
 
+use super::combine::combine;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::schedule::schedule;
@@ -47,6 +48,7 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     }
     done.loads = if passes.wide_loads { widen(func) } else { 0 };
     done.ordered = if passes.schedule { schedule(func) } else { 0 };
+    done.atomics = combine(func, passes.combine_atomics);
     done.after = count(func);
     done
 }

@@ -93,6 +93,7 @@ pub fn frame_access(
         policy: sim_memory::priority::Policy::None,
         cluster: false,
         of_warp: false,
+        combined: None,
     });
     inst
 }

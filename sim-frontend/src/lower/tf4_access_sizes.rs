@@ -35,6 +35,7 @@ pub fn facts(form: &Form, space: StateSpace, reg_bits: u8, address_64: bool) -> 
         policy: form.mods.l2_priority.map_or(Policy::None, Policy::Fixed),
         cluster: form.mods.shared_cluster || space == StateSpace::Generic,
         of_warp: false,
+        combined: None,
     }
 }
 

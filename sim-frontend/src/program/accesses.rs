@@ -1,7 +1,9 @@
 //! Facts of operations that access memory: loads and stores, copies, mbarrier objects.
 
 use sim_memory::priority::Policy;
-use sim_memory::vocabulary::{AtomicOp, CacheHint, CacheOp, ScalarType, Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{
+    AtomicOp, CacheHint, CacheOp, LaneMask, ScalarType, Scope, Semantics, StateSpace,
+};
 
 use crate::form::{BulkWay, MbarrierOptions, MbarrierStep, TensorMode};
 
@@ -38,6 +40,24 @@ pub struct MemoryOp {
     pub cluster: bool,
     /// The first of its threads performs it: a part of an instruction that is one operation of the warp.
     pub of_warp: bool,
+    /// Atomics: how the assembler makes one operation of the warp's.
+    pub combined: Option<Combined>,
+}
+
+/// An atomic whose operands are combined before one thread performs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Combined {
+    /// Only where all threads of the warp take part; otherwise each performs its own.
+    pub whole: bool,
+    /// Machine operations that combine the operands and hand out the old values.
+    pub operations: u8,
+}
+
+impl MemoryOp {
+    /// True if these lanes are one operation.
+    pub fn is_one(&self, lanes: LaneMask) -> bool {
+        self.combined.is_some_and(|combined| !combined.whole || lanes == LaneMask::MAX)
+    }
 }
 
 /// An address of shared memory beside that in `src[0]` and `imm`: what is added to its base.

@@ -6,6 +6,7 @@ const FULL: u128 = u128::MAX;
 fn spec(ways: u32, sets: u32) -> CacheSpec {
     CacheSpec {
         set_aside_ways: None,
+        dirty_ways: None,
         size_bytes: 128 * ways * sets,
         ways,
         sector_bytes: 128,
@@ -336,6 +337,7 @@ fn mem_flush_forgets_clean_lines_only() {
 fn a_cache_at_rest_has_nothing_under_way() {
     let spec = CacheSpec {
         set_aside_ways: None,
+        dirty_ways: None,
         size_bytes: 1024,
         ways: 4,
         sector_bytes: 32,
@@ -401,4 +403,40 @@ fn lines_of_class_last_go_after_others_and_have_so_many_ways_at_most() {
     cache.fill(0, 0, &data);
     assert_eq!(present(&cache), [0, 5, 7, 8]);
     cache.check_idle().expect("counted");
+}
+
+#[test]
+fn a_store_waits_where_as_many_ways_are_dirty_as_may_be() {
+    let spec = CacheSpec { size_bytes: 128 * 4, ways: 4, dirty_ways: Some(2), ..spec(4, 1) };
+    let mut cache = Cache::new(&spec);
+    let written = [1; 128];
+    for line in [0, 128] {
+        assert_eq!(cache.write(0, line, FULL, &written), Outcome::Done);
+    }
+    assert_eq!(cache.write(0, 256, FULL, &written), Outcome::Defer, "two of four ways are dirty");
+    assert_eq!(cache.stats.reservation_fails, 0, "a way is free");
+    assert_eq!(cache.write(0, 0, FULL, &[2; 128]), Outcome::Done, "it is dirty already");
+    assert_eq!(cache.write_back_one(0).map(|(line, ..)| line), Some(128), "the one used longest ago");
+    assert_eq!(cache.write(0, 256, FULL, &written), Outcome::Done);
+    assert_eq!(cache.write(0, 128, FULL, &written), Outcome::Done, "the same bytes leave it clean");
+    assert_eq!(cache.write(0, 128, FULL, &[3; 128]), Outcome::Defer);
+    // A dirty line that is discarded makes room, and so does the end of a run.
+    assert_eq!(cache.discard(0, 0, FULL), Outcome::Done);
+    assert_eq!(cache.write(0, 128, FULL, &[3; 128]), Outcome::Done);
+    assert_eq!(cache.check_idle(), Ok(()));
+    cache.clean_all(|_, _, _| {});
+    for line in [0, 384] {
+        assert_eq!(cache.write(0, line, FULL, &written), Outcome::Done);
+    }
+    // One that an operation needs cannot be written back: the store goes on.
+    let mut pinned = [false; 2];
+    for (line, pinned) in [0, 384].into_iter().zip(&mut pinned) {
+        assert_eq!(cache.discard(0, line, 0), Outcome::Done);
+        assert_eq!(cache.write(0, line, 0xf, &written), Outcome::Done);
+        assert_eq!(cache.discard(0, line, FULL ^ 0xf), Outcome::Done);
+        assert_eq!(cache.reserve(0, line, FULL, pinned), Outcome::Done);
+    }
+    assert_eq!(cache.write(0, 256, FULL, &[9; 128]), Outcome::Done);
+    cache.dirty_lines[0] = 0;
+    assert!(cache.check_idle().is_err());
 }

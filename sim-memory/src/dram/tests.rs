@@ -266,7 +266,7 @@ fn a_bank_that_recovers_from_a_write_opens_later() {
 }
 
 #[test]
-fn writes_wait_until_their_queue_is_high_and_go_until_it_is_low() {
+fn writes_wait_until_their_queue_is_high_and_go_as_far_as_to_its_low_mark() {
     let mut channel = channel(&gddr5());
     let reads =
         |channel: &mut DramChannel, n: u32| (0..n).for_each(|i| channel.push(read(i, u64::from(i) * 32), 0));
@@ -283,16 +283,37 @@ fn writes_wait_until_their_queue_is_high_and_go_until_it_is_low() {
         assert!(channel.takes_writes());
         channel.push(write(at(3, 0) + i * 32), 0);
     }
-    // Twelve are not: writes go until fewer than four are left, then reads, then the rest.
+    // Twelve are not: eight writes go, as many as lie between the marks, then reads, then the rest.
     let tags: Vec<u32> = serve(&mut channel).into_iter().map(|(tag, _)| tag).collect();
     let writes = tags.iter().position(|tag| *tag != u32::MAX);
-    assert_eq!(writes, Some(9), "{tags:?}");
-    assert_eq!(tags[9..15], [0, 1, 2, 3, 4, 5]);
+    assert_eq!(writes, Some(8), "{tags:?}");
+    assert_eq!(tags[8..14], [0, 1, 2, 3, 4, 5]);
     for i in 0..16 {
         assert!(channel.takes_writes());
         channel.push(write(i * 32), 0);
     }
     assert!(!channel.takes_writes());
+}
+
+/// Where both queues are kept full, reads and writes take turns, as many as lie between the marks.
+#[test]
+fn reads_and_writes_take_turns_where_both_wait() {
+    let mut channel = channel(&gddr5());
+    let (mut now, mut kinds) = (0, Vec::new());
+    while kinds.len() < 64 {
+        for i in 0..16 {
+            if channel.reads.len() < 16 {
+                channel.push(read(i, u64::from(i) * 32), now);
+            }
+            if channel.takes_writes() {
+                channel.push(write(at(3, 0) + u64::from(i) * 32), now);
+            }
+        }
+        now = channel.next_decision().expect("requests wait").max(now);
+        kinds.extend(channel.choose(now).map(|(request, _)| request.write));
+    }
+    let runs: Vec<usize> = kinds.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
+    assert_eq!(runs[..8], [8; 8], "{kinds:?}");
 }
 
 /// A refresh of the channel closes every row and holds activates back for RFC; idle intervals

@@ -28,6 +28,8 @@ impl SmMemory {
             held,
             events,
             replies,
+            accepted,
+            ingress_free,
             parts,
             spare_atomics: _,
             outbox,
@@ -53,9 +55,10 @@ impl SmMemory {
         instances.clear();
         free.clear();
         lsu.clear();
-        (*lsu_free, *lsu_blocked, *egress_free) = (0, false, 0);
+        (*lsu_free, *lsu_blocked, *egress_free, *ingress_free) = (0, false, 0, 0);
         events.reset();
         replies.reset();
+        accepted.reset();
         parts.clear();
         outbox.clear();
         leaving.clear();

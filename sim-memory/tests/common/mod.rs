@@ -15,7 +15,7 @@ use sim_memory::programs::{Choice, ProgramSet, Protocol};
 use sim_memory::sm_memory::SmMemory;
 use sim_memory::spec::{
     CacheSpec, Clocks, ConstantSpec, DramSpec, IndexFunction, InterconnectSpec, MemorySpec, SharedSpec,
-    WriteQueueSpec,
+    SliceWrites, WriteQueueSpec,
 };
 use sim_memory::vocabulary::{
     AtomicOp, CacheHint, CacheOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace,
@@ -33,6 +33,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         sector_bytes,
         mshrs: 4,
         mshr_merges: 2,
+        dirty_ways: None,
         hit_latency: 5,
         index: IndexFunction::Linear,
     };
@@ -48,11 +49,13 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         interleave_bytes: 256,
         partition_interval: 2,
         slice_banks: 2,
+        slice_writes: SliceWrites::default(),
         store_tokens: 4,
         lsu_queue: 4,
         miss_queue: 2,
         interconnect: InterconnectSpec {
             latency: 7,
+            accepted_bytes_per_cycle: None,
             spread: 0,
             request_bytes_per_cycle: 16,
             reply_bytes_per_cycle: 32,
@@ -158,6 +161,8 @@ pub struct Machine {
     pub space: StateSpace,
     pub semantics: Semantics,
     pub scope: Scope,
+    /// Atomics are those of lanes that were combined.
+    pub combined: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -183,7 +188,7 @@ impl Machine {
         Self::of(MemorySpec { partitions: 1, ..spec(protocol, 128, Coalescing::Lines) }, sms)
     }
 
-    fn of(spec: MemorySpec, sms: usize) -> Self {
+    pub fn of(spec: MemorySpec, sms: usize) -> Self {
         let spec = Arc::new(spec);
         let programs = Arc::new(ProgramSet::for_protocol(spec.protocol).expect("shipped"));
         let timings = Arc::new(DramTimings::of(&spec.dram).expect("parameters fit"));
@@ -211,6 +216,7 @@ impl Machine {
             space: StateSpace::Global,
             semantics: Semantics::Weak,
             scope: Scope::Gpu,
+            combined: false,
         }
     }
 
@@ -260,6 +266,7 @@ impl Machine {
             addresses: &addresses,
             data: &bytes,
             operands: Some(&operands),
+            combined: self.combined,
         };
         let now = self.now;
         self.sms[sm].access(now, &access, &mut self.regs[sm]).expect("no fault");

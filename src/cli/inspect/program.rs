@@ -188,8 +188,14 @@ fn summary(out: &mut String, program: &Program, chip: &ChipSpec, costs: &IsaCost
         if program.recursive { "; recursive" } else { "" },
     );
     let written = program.ops.iter().zip(&program.info).filter(|(_, info)| !info.injected);
-    let forms = written.filter_map(|(op, _)| program.forms.get(usize::from(op.form)));
-    let operations: u64 = forms.map(|form| u64::from(costs.cost(form).machine_operations)).sum();
+    let operations: u64 = written
+        .filter_map(|(op, _)| {
+            let form = program.forms.get(usize::from(op.form))?;
+            let combining = op.extra.access().and_then(|facts| facts.combined);
+            let more = combining.map_or(0, |combined| u64::from(combined.operations));
+            Some(u64::from(costs.cost(form).machine_operations) + more)
+        })
+        .sum();
     let _ = writeln!(out, "machine operations by the cost table {}: {operations}", chip.isa);
     for note in &program.notes {
         let _ = writeln!(out, "note: {note}");
@@ -377,11 +383,20 @@ fn listing(out: &mut String, program: &Program, plain: &Program, graphs: &[Funct
             _ => program.text(pc as Pc),
         };
         let line = if info.line > 0 { info.line.to_string() } else { String::new() };
+        let combined = match op.extra.access().and_then(|facts| facts.combined) {
+            Some(combined) if combined.whole => "  one operation where all threads of the warp take part",
+            Some(_) => "  one operation of the warp",
+            None => "",
+        };
         let _ = writeln!(
             out,
             "{}",
-            format!("{pc:>6} {line:>6}  {:<48} {}", format!("{text}{target}"), operands(program, pc as Pc))
-                .trim_end()
+            format!(
+                "{pc:>6} {line:>6}  {:<48} {}{combined}",
+                format!("{text}{target}"),
+                operands(program, pc as Pc)
+            )
+            .trim_end()
         );
     }
     out.push('\n');

@@ -76,7 +76,7 @@ fn pick(ty: T, seed: &mut u64) -> u64 {
         T::F16 | T::F16x2 | T::Bf16 | T::Bf16x2 | T::E4m3x2 | T::E5m2x2 => {
             let one = |bits: u64| match bits % 8 {
                 0..3 => of(
-                    &[0, 1, 0x8000, 0x7c00, 0xfc00, 0x7e00, 0x7f80, 0xff80, 0x3c00, 0x3f80, 0x7bff, 0x0400, 0x83ff, 0x007f],
+                    &[0, 1, 0x8000, 0x7c00, 0xfc00, 0x7e00, 0x7f80, 0xff80, 0x3c00, 0x3f80, 0x7bff, 0x0400, 0x83ff, 0x007f, 0x7ff7, 0xfff7],
                     bits,
                 ),
                 3..6 => (bits >> 32 & 0x83ff) | ((0x2c00 + (bits >> 8) % 0x2000) & 0x7c00),

@@ -50,6 +50,7 @@ impl<'a> Translator<'_, 'a> {
             policy: sim_memory::priority::Policy::None,
             cluster: false,
             of_warp: false,
+            combined: None,
         };
         TextureOp {
             step,

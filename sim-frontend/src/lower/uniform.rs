@@ -1,7 +1,8 @@
-//! Branches that need no injected control flow, since all threads of a warp go the same way.
+//! What is the same for all threads of a warp: registers, and the branches that therefore need no injected control
+//! flow.
 
-use crate::lower::ir::{Func, Inst, Operand, PredOperand, Reg, Terminator};
-use crate::lower::work::count;
+use super::ir::{Func, Inst, Operand, PredOperand, Reg, Terminator};
+use super::work::count;
 use crate::program::OpClass;
 
 /// The instructions that write a register.
@@ -12,41 +13,59 @@ enum Definition<'f> {
     Many,
 }
 
-/// For each block, whether its branch is the same for all threads of a warp: its condition is a
-/// register with one definition from constants, parameters and block-uniform special registers,
-/// through registers of the same kind.
-pub(super) fn uniform_branches(func: &Func) -> Vec<bool> {
-    let n = func.regs.len();
+/// The registers of a function that are the same for all threads of a warp: those with one definition from constants,
+/// parameters and block-uniform special registers, through registers of the same kind.
+pub struct Uniform(Vec<bool>);
+
+impl Uniform {
+    /// Those of `func`.
+    pub fn new(func: &Func) -> Self {
+        let mut definitions: Vec<Definition<'_>> = vec![Definition::None; func.regs.len()];
+        for inst in func.blocks.iter().flat_map(|b| b.all()) {
+            inst.for_writes(|reg| {
+                let definition = &mut definitions[reg as usize];
+                *definition = match definition {
+                    Definition::None => Definition::One(inst),
+                    _ => Definition::Many,
+                };
+            });
+        }
+        Self(uniform_registers(&definitions))
+    }
+
+    /// Whether an operand has one value for all threads of a warp.
+    pub fn operand(&self, operand: &Operand) -> bool {
+        match operand {
+            Operand::None
+            | Operand::Const { .. }
+            | Operand::Parameter { .. }
+            | Operand::Link { .. }
+            | Operand::Function(..) => true,
+            Operand::Special(special) => !special.differs_by_lane(),
+            Operand::Reg(reg) => self.0[*reg as usize],
+        }
+    }
+
+    fn guard(&self, guard: PredOperand) -> bool {
+        match guard {
+            PredOperand::Reg(reg, _) => self.0[reg as usize],
+            _ => true,
+        }
+    }
+}
+
+/// For each block, whether its branch is the same for all threads of a warp.
+pub fn uniform_branches(func: &Func) -> Vec<bool> {
     if !func.blocks.iter().any(|block| matches!(block.end, Terminator::Branch(..) | Terminator::Indirect(..)))
     {
         return vec![true; func.blocks.len()];
     }
-    let mut definitions: Vec<Definition<'_>> = vec![Definition::None; n];
-    for inst in func.blocks.iter().flat_map(|b| b.all()) {
-        inst.for_writes(|reg| {
-            let definition = &mut definitions[reg as usize];
-            *definition = match definition {
-                Definition::None => Definition::One(inst),
-                _ => Definition::Many,
-            };
-        });
-    }
-    let uniform = uniform_registers(&definitions);
-    let operand = |operand: &Operand| match operand {
-        Operand::None
-        | Operand::Const { .. }
-        | Operand::Parameter { .. }
-        | Operand::Link { .. }
-        | Operand::Function(..) => true,
-        Operand::Special(special) => !special.differs_by_lane(),
-        Operand::Reg(reg) => uniform[*reg as usize],
-    };
+    let uniform = Uniform::new(func);
     let branch = |end: &Terminator| match end {
-        Terminator::Branch(inst, ..) => match inst.guard {
-            PredOperand::Reg(reg, _) => uniform[reg as usize],
-            _ => true,
-        },
-        Terminator::Indirect(inst, _) => inst.guard == PredOperand::Const(true) && operand(&inst.src[0]),
+        Terminator::Branch(inst, ..) => uniform.guard(inst.guard),
+        Terminator::Indirect(inst, _) => {
+            inst.guard == PredOperand::Const(true) && uniform.operand(&inst.src[0])
+        }
         _ => true,
     };
     func.blocks.iter().map(|block| branch(&block.end)).collect()

@@ -1,0 +1,55 @@
+//! The counters of a cache.
+
+/// Hit, miss and replacement counters of one cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct CacheStats {
+    /// Loads and atomics whose bytes were all valid.
+    pub hits: u64,
+    /// Loads and atomics that had to fetch bytes.
+    pub misses: u64,
+    /// Loads and atomics that waited for bytes already being fetched, or for an earlier access to the line.
+    pub merges: u64,
+    /// Hits on lines of local memory; included in `hits`.
+    pub local_hits: u64,
+    /// Misses on lines of local memory; included in `misses`.
+    pub local_misses: u64,
+    /// Merges on lines of local memory; included in `merges`.
+    pub local_merges: u64,
+    /// Reservations that found no evictable way; at L2 also requests that found no free MSHR.
+    pub reservation_fails: u64,
+    /// Lines replaced by others.
+    pub evictions: u64,
+    /// Dirty lines written back.
+    pub write_backs: u64,
+}
+
+impl CacheStats {
+    /// Counts a lookup by a load or atomic as a hit or a miss.
+    #[inline]
+    pub fn looked_up(&mut self, hit: bool, local: bool) {
+        self.hits += u64::from(hit);
+        self.misses += u64::from(!hit);
+        self.local_hits += u64::from(hit && local);
+        self.local_misses += u64::from(!hit && local);
+    }
+
+    /// Counts a load that waits for an earlier access to its line.
+    #[inline]
+    pub fn merged(&mut self, local: bool) {
+        self.merges += 1;
+        self.local_merges += u64::from(local);
+    }
+
+    /// Adds the counters of another cache.
+    pub fn add(&mut self, other: &Self) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.merges += other.merges;
+        self.local_hits += other.local_hits;
+        self.local_misses += other.local_misses;
+        self.local_merges += other.local_merges;
+        self.reservation_fails += other.reservation_fails;
+        self.evictions += other.evictions;
+        self.write_backs += other.write_backs;
+    }
+}
