@@ -9,7 +9,7 @@ use crate::vocabulary::Cycle;
 /// Hundredths of a cycle; cycles with two decimals in a chip file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
-#[schemars(with = "f64")]
+#[schemars(with = "f64", inline)]
 pub struct Hundredths(u32);
 
 /// Hundredths of one.

@@ -242,9 +242,9 @@ mod tests {
             ),
             (
                 Kind::Chip,
-                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing ConstantSpec DispatchSpec \
+                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantSpec DispatchSpec \
                  DramSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
-                 SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
+                 SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
                  UnitTable WarpgroupSpec WriteQueueSpec",
             ),
             (Kind::Sweep, "Axes Common Scalar Values Wanted Workload Workloads"),

@@ -189,18 +189,20 @@ fn atomics(way: CombineAtomics, threads: u32, functional: bool) -> (Vec<u32>, u6
 
 #[test]
 fn atomics_of_a_warp_are_one_operation_and_give_the_same() {
-    for threads in [96, 90, 7] {
+    for threads in [96, 90, 32, 29, 7] {
         let (expected, separate) = atomics(CombineAtomics::None, threads, false);
+        // What a thread finds depends on which warp comes first.
+        let known = if threads > 32 { 16 } else { expected.len() };
         let of = |bit: u32| (0..threads).filter(|t| t & 5 == 4).fold(0, |sum, t| sum ^ t & bit);
         assert_eq!(
             expected[..5],
             [5 * threads, threads * (threads - 1) / 2, 7, of(!0), threads * (threads - 1) / 2]
         );
-        assert_eq!(atomics(CombineAtomics::None, threads, true).0, expected);
+        assert_eq!(atomics(CombineAtomics::None, threads, true).0[..known], expected[..known]);
         for way in [CombineAtomics::Shuffles, CombineAtomics::Redux] {
             for functional in [true, false] {
                 let (words, cycles) = atomics(way, threads, functional);
-                assert_eq!(words, expected, "{way:?}, {threads} threads");
+                assert_eq!(words[..known], expected[..known], "{way:?}, {threads} threads");
                 assert!(
                     functional || threads < 32 || cycles < separate,
                     "{way:?}: {cycles}, separately {separate}"

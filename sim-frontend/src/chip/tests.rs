@@ -160,6 +160,7 @@ fn every_number_has_bounds_and_is_held_to_them() {
     chip.sm.shared_of_block = Some(0);
     chip.memory.shared.atomic_interval = Some(1);
     chip.memory.interconnect.spread = 1;
+    chip.memory.interconnect.accepted_bytes_per_cycle = Some(1);
     (chip.memory.l1.set_aside_ways, chip.memory.l2.set_aside_ways) = (Some(0), Some(0));
     (chip.memory.l1.dirty_ways, chip.memory.l2.dirty_ways) = (Some(1), Some(1));
     let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
@@ -193,8 +194,14 @@ fn every_number_has_bounds_and_is_held_to_them() {
             let mut bad = good.clone();
             let slot = bad.pointer_mut(&path).unwrap_or_else(|| panic!("{path} is not in the chip"));
             // What may be left out may be null.
-            let optional =
-                ["shared_of_block", "atomic_interval", "carveout_bytes", "set_aside_ways", "dirty_ways"];
+            let optional = [
+                "shared_of_block",
+                "atomic_interval",
+                "carveout_bytes",
+                "set_aside_ways",
+                "dirty_ways",
+                "accepted_bytes_per_cycle",
+            ];
             if value.is_null() && optional.iter().any(|key| name.ends_with(key)) {
                 continue;
             }
