@@ -283,11 +283,11 @@ fn a_point_for_which_the_host_has_too_little_memory_is_tried_three_times() {
     let rows = ["400", "450"].map(|mib| {
         let folder = Folder::new(&format!("memory-{mib}"));
         let results = folder.join("results");
-        let sweep = two_sizes(&folder, 60_000_000);
+        let sweep = two_sizes(&folder, 100_000_000);
         let mut command = command(&["sweep", "run", &sweep, "--results", &results, "--jobs", "1"]);
         let output = command.env("SLURM_MEM_PER_NODE", mib).output().expect("it starts");
         assert_eq!(output.status.code(), Some(3), "{}{}", text(&output.stdout), text(&output.stderr));
-        let (result, message) = row(&results, "60000000");
+        let (result, message) = row(&results, "100000000");
         assert_eq!(result, "fault");
         assert!(message.contains("3 times") && message.contains("too little memory"), "{message}");
         assert_eq!(row(&results, "1000").0, "pass");
