@@ -183,8 +183,10 @@ fn inspect_counts_the_instructions_that_a_run_issues() {
 fn atomics_that_wait_for_one_another_are_counted_with_the_conflicts() {
     let folder = Folder::new("waits");
     let file = folder.write("k.ptx", COUNTER);
-    let cycles = |lanes: &str| {
-        let report = warpsim(&["run", &file, "--grid", "1", "--block", lanes, "--profile", "--json"]);
+    let run = |lanes: &str, combine: &str| {
+        let combine = format!("assembler.combine_atomics={combine}");
+        let words = ["run", &file, "--grid", "1", "--block", lanes, "--profile", "--json", "--set", &combine];
+        let report = warpsim(&words);
         let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("a report");
         let lines = report["lines"].as_array().expect("lines are counted");
         let line = lines.iter().find(|line| line["line"] == 11).expect("the atomic has a line");
@@ -192,8 +194,9 @@ fn atomics_that_wait_for_one_another_are_counted_with_the_conflicts() {
         assert_eq!(of(line), of(&report["memory"]));
         (of(line), report["cycles"].as_u64().expect("cycles"))
     };
-    let ((none, one), (waits, all)) = (cycles("1"), cycles("32"));
+    let ((none, one), (waits, all)) = (run("1", "none"), run("32", "none"));
     assert_eq!(none, 0);
+    assert_eq!(run("32", "redux").0, 0, "one operation waits for none");
     // 31 lanes wait for the one before, which is what the warp takes longer in shared memory.
     assert!(waits > 0 && waits % 31 == 0 && all >= one + waits, "{waits} {one} {all}");
 }
