@@ -211,8 +211,7 @@ impl Code {
                 let cost = cost_of.get(form);
                 let (mut blocking, blocking_used) = blocking_of(op);
                 let mut drain = drain_of(op.class, &op.extra, acquires);
-                let combined = op.extra.access().and_then(|facts| facts.combined);
-                let combining = combined.map_or(0, |combined| u32::from(combined.operations));
+                let more = op.extra.more_operations();
                 let product = match &op.extra {
                     Extra::Mma(mma) => {
                         let (first, count) = mma.slots;
@@ -257,10 +256,10 @@ impl Code {
                         1
                     } else {
                         let initiation = product.map(|(_, interval)| interval).or(cost.map(|c| c.initiation));
-                        (initiation.unwrap_or(1) + combining).clamp(1, u32::from(u16::MAX)) as u16
+                        initiation.unwrap_or(1).saturating_add(more).clamp(1, u32::from(u16::MAX)) as u16
                     },
                     machine_operations: cost
-                        .map_or(1, |c| c.machine_operations + combining)
+                        .map_or(1, |c| c.machine_operations.saturating_add(more))
                         .min(u32::from(u16::MAX)) as u16,
                     slots_used: op.slots_used,
                     slots_written: op.slots_written,

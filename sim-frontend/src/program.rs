@@ -267,6 +267,16 @@ impl Extra {
             _ => None,
         }
     }
+
+    /// How the assembler combines the threads of an atomic.
+    pub fn combined(&self) -> Option<Combined> {
+        self.access()?.combined
+    }
+
+    /// Machine operations that stand beside that of the instruction.
+    pub fn more_operations(&self) -> u32 {
+        self.combined().map_or(0, |combined| combined.operations.into())
+    }
 }
 
 /// Most scoreboard slots one operation can touch.

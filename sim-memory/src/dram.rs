@@ -172,7 +172,7 @@ pub struct DramChannel {
     shut: [u64; 2],
     /// The write queue is being drained: writes have priority.
     draining: bool,
-    /// Requests served since draining began or ended.
+    /// Requests served since draining began or ended; the first begin waits for none.
     batch: u32,
     /// For reads and for writes: how many requests were served before the oldest one.
     overtaken: [u32; 2],
@@ -348,7 +348,8 @@ impl DramChannel {
     /// Chooses one request at `now` by FR-FCFS. A bank opens the row of its oldest request once no request
     /// needs the row it has open. Among the requests whose row is open, the one whose data can be transferred
     /// first is served; on a tie, the oldest. Writes wait until their queue reaches its high mark or no read
-    /// is queued; then as many are served as lie between the marks, and as many reads before the next. Returns the request with the cycle at which its last byte has crossed the bus.
+    /// is queued; then as many are served as lie between the marks, and as many reads before the next. Returns
+    /// the request with the cycle at which its last byte has crossed the bus.
     pub fn choose(&mut self, now: DramCycle) -> Option<(DramRequest, DramCycle)> {
         if self.next_decision()? > now {
             return None;

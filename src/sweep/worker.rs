@@ -41,12 +41,14 @@ enum Done {
     Other(String),
 }
 
-/// How a point ends its process that takes more memory than the host has left. Another host may have it, so how much is left
-/// here is not said.
-const TOO_LITTLE: &str = "the host has too little memory for it";
-
+/// Whether a point takes more memory than the host has left: another host may have it.
 fn too_little_memory(errors: &[Diagnostic]) -> bool {
     errors.iter().any(|error| error.code == memory::TOO_LITTLE)
+}
+
+/// How such a point ends its process. How much is left here is no matter of the point.
+fn lacking_memory() -> Done {
+    Done::Broken("the host has too little memory for it; a greater --max-memory, or another host".into())
 }
 
 /// Time between two looks at whether a process of its own has ended.
@@ -299,7 +301,7 @@ impl Worker<'_> {
         let ready = self.ready(item).and_then(|work| Ok((work.identity(self.known)?, work)));
         let (identity, work) = match ready {
             Ok(ready) => ready,
-            Err(errors) if too_little_memory(&errors) => return Ok(Done::Broken(TOO_LITTLE.into())),
+            Err(errors) if too_little_memory(&errors) => return Ok(lacking_memory()),
             Err(errors) => {
                 if refused_id(&stored.run) != item.id {
                     return Ok(Done::Other(format!(
@@ -341,7 +343,7 @@ impl Worker<'_> {
                 (stored.result, stored.message) = (done.result, done.message);
                 stored.report = Some(done.report);
             }
-            Err(errors) if too_little_memory(&errors) => return Ok(Done::Broken(TOO_LITTLE.into())),
+            Err(errors) if too_little_memory(&errors) => return Ok(lacking_memory()),
             Err(errors) => stored.message = errors.first().map_or(String::new(), |e| e.message.clone()),
         }
         self.store.put_config(&identity.config, || work.values())?;

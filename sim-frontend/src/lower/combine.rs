@@ -35,10 +35,8 @@ pub fn combine(func: &mut Func, way: CombineAtomics) -> u32 {
             && matches!(facts.space, StateSpace::Global | StateSpace::Shared)
             && one_address
         {
-            let one = match inst.src[1] {
-                Operand::Const { bits: 1, .. } => facts.space == StateSpace::Shared && !returns,
-                _ => false,
-            };
+            let one =
+                facts.space == StateSpace::Shared && matches!(inst.src[1], Operand::Const { bits: 1, .. });
             facts.combined = combination(way, op, ty, Operands { one_value, one, returns });
             combined += u32::from(facts.combined.is_some());
         }
@@ -50,7 +48,7 @@ pub fn combine(func: &mut Func, way: CombineAtomics) -> u32 {
 struct Operands {
     /// The value is the same for all threads.
     one_value: bool,
-    /// It is a 1 that is added in shared memory, and the old value is not asked for.
+    /// It is 1, in shared memory.
     one: bool,
     /// The old value is used.
     returns: bool,

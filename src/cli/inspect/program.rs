@@ -191,9 +191,7 @@ fn summary(out: &mut String, program: &Program, chip: &ChipSpec, costs: &IsaCost
     let operations: u64 = written
         .filter_map(|(op, _)| {
             let form = program.forms.get(usize::from(op.form))?;
-            let combining = op.extra.access().and_then(|facts| facts.combined);
-            let more = combining.map_or(0, |combined| u64::from(combined.operations));
-            Some(u64::from(costs.cost(form).machine_operations) + more)
+            Some(u64::from(costs.cost(form).machine_operations) + u64::from(op.extra.more_operations()))
         })
         .sum();
     let _ = writeln!(out, "machine operations by the cost table {}: {operations}", chip.isa);
@@ -383,7 +381,7 @@ fn listing(out: &mut String, program: &Program, plain: &Program, graphs: &[Funct
             _ => program.text(pc as Pc),
         };
         let line = if info.line > 0 { info.line.to_string() } else { String::new() };
-        let combined = match op.extra.access().and_then(|facts| facts.combined) {
+        let combined = match op.extra.combined() {
             Some(combined) if combined.whole => "  one operation where all threads of the warp take part",
             Some(_) => "  one operation of the warp",
             None => "",
