@@ -163,6 +163,8 @@ pub struct Machine {
     pub scope: Scope,
     /// Atomics are those of lanes that were combined.
     pub combined: bool,
+    /// The type of atomics, and whether they return the old values.
+    pub atomics: (ScalarType, bool),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -217,6 +219,7 @@ impl Machine {
             semantics: Semantics::Weak,
             scope: Scope::Gpu,
             combined: false,
+            atomics: (ScalarType::U32, true),
         }
     }
 
@@ -245,7 +248,8 @@ impl Machine {
             What::Store => AccessKind::Store,
             What::Hint(hint) => AccessKind::Hint(hint),
             What::Add | What::Fence => {
-                AccessKind::Atomic { op: AtomicOp::Add, ty: ScalarType::U32, returns: true }
+                let (ty, returns) = self.atomics;
+                AccessKind::Atomic { op: AtomicOp::Add, ty, returns }
             }
         };
         let mut bytes = [[0; 16]; 32];
