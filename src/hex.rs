@@ -18,7 +18,7 @@ mod tests {
     #[test]
     fn bytes_and_their_digits() {
         assert_eq!(bytes("00 ff1A"), Ok(vec![0, 255, 26]));
-        for (wrong, words) in [("0", "Odd number of digits"), ("0 zz", "'z'")] {
+        for (wrong, words) in [("0", "Odd number of digits"), ("00 zz", "'z'")] {
             assert!(bytes(wrong).is_err_and(|error| error.contains(words)), "{wrong}");
         }
         assert_eq!(digits([0, 255, 26]), "00ff1a");
