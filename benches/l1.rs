@@ -9,6 +9,7 @@ fn spec(ways: u32) -> CacheSpec {
     CacheSpec {
         set_aside_ways: None,
         dirty_ways: None,
+        equal_stores_stay_clean: true,
         size_bytes: 16384,
         ways,
         sector_bytes: 128,

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::ptx::parser::{MAX_BYTES, too_large};
+use sim_frontend::yaml::tree::Tree;
 use sim_frontend::yaml::{Overlaid, check_depth, value_of, with_value};
 use sim_memory::dram::{DramTimings, STANDARDS};
 use sim_memory::programs::{ProgramSet, TEXTS};
@@ -124,27 +126,65 @@ fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic>
 
 /// A chip by name or file with its cost table; `set` changes values by their paths.
 pub fn chip(name: &str, set: &[(&str, &str)]) -> Result<(ChipSpec, Arc<IsaCosts>), Vec<Diagnostic>> {
-    let text = chip_text(name, &mut Vec::new()).map_err(|e| vec![e])?;
-    let mut source = text.source;
-    for (path, value) in set {
-        source = with_value(&source, path, value).map_err(|e| vec![e])?;
+    ChipFile::read(name)?.chip(set)
+}
+
+/// A chip's file with all that it extends, which may be asked for many chips.
+pub struct ChipFile {
+    name: String,
+    text: ChipText,
+    /// Made when a second chip is asked for.
+    tree: OnceLock<Option<Tree>>,
+    asked: AtomicBool,
+}
+
+impl ChipFile {
+    /// Reads a chip by name or file.
+    ///
+    /// # Errors
+    /// What is wrong with the files.
+    pub fn read(name: &str) -> Result<Self, Vec<Diagnostic>> {
+        let text = chip_text(name, &mut Vec::new()).map_err(|e| vec![e])?;
+        Ok(Self { name: name.into(), text, tree: OnceLock::new(), asked: AtomicBool::new(false) })
     }
-    let blame = |error| text.overlaid.iter().rev().fold(error, |error, overlaid| overlaid.blame(error));
-    let mut chip = ChipSpec::load(&source).map_err(|errors| match set {
-        [] => errors.into_iter().map(blame).collect(),
-        _ => errors,
-    })?;
-    let folder = Path::new(name).parent().unwrap_or(Path::new(""));
-    memory_programs(&mut chip, folder)?;
-    dram_standard(&mut chip, folder)?;
-    let costs = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
-        Some((name, text)) => shipped_costs(name, text)?,
-        None => {
-            let beside = Path::new(name).parent().unwrap_or(Path::new("")).join(&chip.isa);
-            Arc::new(IsaCosts::load(&read(&beside).map_err(|e| vec![e])?)?)
+
+    /// The chip with its cost table; `set` changes values by their paths.
+    ///
+    /// # Errors
+    /// What is wrong with the chip.
+    pub fn chip(&self, set: &[(&str, &str)]) -> Result<(ChipSpec, Arc<IsaCosts>), Vec<Diagnostic>> {
+        let changed = || {
+            self.asked.swap(true, Ordering::Relaxed).then_some(())?;
+            let tree = self.tree.get_or_init(|| Tree::of::<ChipSpec>(&self.text.source));
+            ChipSpec::with(tree.as_ref()?, set)
+        };
+        let mut chip = match changed() {
+            Some(chip) => chip,
+            None => self.spec(set)?,
+        };
+        let folder = Path::new(&self.name).parent().unwrap_or(Path::new(""));
+        memory_programs(&mut chip, folder)?;
+        dram_standard(&mut chip, folder)?;
+        let costs = match ISAS.iter().find(|(shipped, _)| *shipped == chip.isa) {
+            Some((name, text)) => shipped_costs(name, text)?,
+            None => Arc::new(IsaCosts::load(&read(&folder.join(&chip.isa)).map_err(|e| vec![e])?)?),
+        };
+        Ok((chip, costs))
+    }
+
+    /// The chip by its text.
+    fn spec(&self, set: &[(&str, &str)]) -> Result<ChipSpec, Vec<Diagnostic>> {
+        let mut source = self.text.source.clone();
+        for (path, value) in set {
+            source = with_value(&source, path, value).map_err(|e| vec![e])?;
         }
-    };
-    Ok((chip, costs))
+        let blame =
+            |error| self.text.overlaid.iter().rev().fold(error, |error, overlaid| overlaid.blame(error));
+        ChipSpec::load(&source).map_err(|errors| match set {
+            [] => errors.into_iter().map(blame).collect(),
+            _ => errors,
+        })
+    }
 }
 
 /// A shipped cost table, which is read once.

@@ -12,7 +12,7 @@ use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::workload::WorkloadSpec;
 
-use crate::configs;
+use crate::configs::{self, ChipFile};
 use crate::digest::hash;
 use crate::files;
 use crate::find::{Found, find_workload};
@@ -94,6 +94,7 @@ type ChipKey = (String, Vec<(String, String)>);
 #[derive(Default)]
 pub struct Known {
     workloads: Memo<String, Outcome<KnownWorkload>>,
+    chip_files: Memo<String, Outcome<Arc<ChipFile>>>,
     chips: Memo<ChipKey, Outcome<KnownChip>>,
     texts: Memo<PathBuf, Outcome<KnownText>>,
     files: Memo<PathBuf, String>,
@@ -112,7 +113,8 @@ impl Known {
     pub(crate) fn chip(&self, name: &str, set: &[(&str, &str)]) -> Outcome<KnownChip> {
         let changed = set.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string()));
         self.chips.get((name.to_string(), changed.collect()), || {
-            let (spec, costs) = configs::chip(name, set)?;
+            let file = self.chip_files.get(name.to_string(), || ChipFile::read(name).map(Arc::new))?;
+            let (spec, costs) = file.chip(set)?;
             Ok(KnownChip { spec: Arc::new(spec), costs, digest: Digest::default() })
         })
     }

@@ -303,10 +303,10 @@ fn a_point_for_which_the_host_has_too_little_memory_is_tried_three_times() {
 fn a_point_that_is_killed_takes_no_other_with_it() {
     let folder = Folder::new("killer");
     let results = folder.join("results");
-    // It takes longer than the second of processor time that a process may have.
+    // It takes longer than the three seconds of processor time that a process may have.
     let sweep = two_sizes(&folder, 8_000_000);
     let run = || {
-        let script = "ulimit -c 0; ulimit -t 1; exec \"$0\" sweep run \"$@\" --jobs 1";
+        let script = "ulimit -c 0; ulimit -t 3; exec \"$0\" sweep run \"$@\" --jobs 1";
         let mut sh = Command::new("sh");
         sh.current_dir(env!("CARGO_MANIFEST_DIR")).args(["-c", script, env!("CARGO_BIN_EXE_warpsim")]);
         sh.args([&sweep, "--results", &results]).output().expect("sh starts")
@@ -508,9 +508,13 @@ fn an_array_and_a_job_that_collects_are_submitted() {
         LONG_AGO,
     );
     slurm.folder.write("queue", "41 RUNNING\n41 PENDING\n41 PENDING\n");
+    let (code, out) = submit(&[]);
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("nothing to submit: 3 tasks of this sweep are queued or running (41)"), "{out}");
+    assert!(!slurm.called().contains("sbatch"));
     let (_, out) = submit(&["--tasks", "2"]);
     assert!(out.contains("4 of 25 points without a result, 2 tasks"), "{out}");
-    assert!(out.contains("still queued or running (41)"), "{out}");
+    assert!(out.contains("3 tasks of this sweep are queued or running (41): the new tasks share"), "{out}");
     let (_, out) = slurm.run(&["sweep", "status", &results]);
     assert!(out.contains("41: 3 tasks on s: 2 pending, 1 running"), "{out}");
     slurm.called();

@@ -184,7 +184,16 @@ fn products_on_tensor_cores_pass_in_all_their_forms() {
 /// Cleaned up as an assembler does it, programs compute the same; and it does something to most of them.
 #[test]
 fn every_workload_passes_cleaned_up() {
-    let passes = ["clean_up", "parameters", "three_inputs", "multiply_add", "wide_loads", "schedule"];
+    let passes = [
+        "clean_up",
+        "parameters",
+        "three_inputs",
+        "multiply_add",
+        "wide_loads",
+        "scaled_addresses",
+        "balance",
+        "schedule",
+    ];
     let settings: Vec<String> = passes.iter().map(|pass| format!("assembler.{pass}=true")).collect();
     let mut words = vec!["--check", "full"];
     settings.iter().for_each(|setting| words.extend(["--set", setting]));

@@ -7,6 +7,7 @@ mod device;
 mod errors;
 mod ran;
 mod runs;
+mod studies;
 mod watched;
 
 use std::alloc::System;
@@ -53,7 +54,9 @@ mod _warpsim {
     #[pymodule_export]
     use super::ran::{Ran, compare, page};
     #[pymodule_export]
-    use super::runs::{Sweep, run, study_policies};
+    use super::runs::{Sweep, run};
+    #[pymodule_export]
+    use super::studies::study;
     #[pymodule_export]
     use super::{command, start, version};
 }

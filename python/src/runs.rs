@@ -9,12 +9,10 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::diagnostic::Diagnostic;
-use warpsim::cli::study::PoliciesArgs;
 use warpsim::interrupt;
 use warpsim::request::{Program, Request, SchedulerChoice, Setting};
 use warpsim::run::Simulation;
 use warpsim::sanitize::Checks;
-use warpsim::study::policies::study;
 use warpsim::sweep::library;
 
 use crate::errors::Wrong;
@@ -99,7 +97,10 @@ pub fn run(py: Python<'_>, options: &str, progress: Option<Py<PyAny>>) -> PyResu
 }
 
 /// Does what the flag of the whole process stops.
-fn interruptible<R: Send>(
+///
+/// # Errors
+/// As [`watched`].
+pub fn interruptible<R: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
     work: impl FnOnce(&(dyn Fn(usize, usize) + Sync)) -> R + Send,
@@ -156,41 +157,3 @@ impl Sweep {
 }
 
 type Swept = (BTreeMap<&'static str, usize>, Vec<(String, Vec<String>)>, Vec<String>);
-
-/// How policies are studied.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PolicyOptions {
-    workloads: Vec<String>,
-    policies: Vec<String>,
-    chip: String,
-    variant: Option<String>,
-    set: Vec<String>,
-    jobs: Option<usize>,
-}
-
-/// Workloads under policies, as JSON asks for them: the rows, as JSON.
-#[pyfunction]
-#[pyo3(signature = (options, progress=None))]
-pub fn study_policies(py: Python<'_>, options: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let rows = interruptible(py, progress.as_ref(), |tell| {
-        let options: PolicyOptions = serde_json::from_str(options).map_err(|error| error.to_string())?;
-        let PolicyOptions { workloads, policies, chip, variant, set, jobs } = options;
-        let args = PoliciesArgs {
-            workloads,
-            programs: Vec::new(),
-            policies,
-            chip,
-            variant,
-            set,
-            check: "safety".to_string(),
-            csv: None,
-            report: None,
-            jobs,
-            json: false,
-        };
-        let (rows, _) = study(&args, tell)?;
-        serde_json::to_string(&rows).map_err(|error| Wrong::from(error.to_string()))
-    })?;
-    rows.map_err(|error| error.raised(py))
-}

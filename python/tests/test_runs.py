@@ -114,6 +114,58 @@ def test_policies_are_studied():
         warpsim.study_policies(["vecadd"], ["none"])
 
 
+def test_liveness_is_studied():
+    told = []
+    table = warpsim.study_liveness("v100", max_cycles=20_000, progress=lambda *far: told.append(far))
+    rows = {(row["policy"], row["workload"]): row["verdict"] for row in table}
+    assert {policy for policy, _ in rows} >= set(warpsim.policies()["policy"])
+    assert {"terminates"} < set(rows.values()) and all(done <= of == len(rows) for _, done, of in told if of)
+    with pytest.raises(warpsim.Error, match="there is no chip"):
+        warpsim.study_liveness("none")
+
+
+def test_microbenchmarks_are_beside_what_was_published():
+    table = warpsim.study_microbenchmarks(["gtx280"], gated=True)
+    assert len(table) and set(table["chip"]) == {"gtx280"} and all(table["holds"])
+    for row in table:
+        assert row["published"] is None or abs(100 * (row["ours"] / row["published"] - 1) - row["error"]) < 1e-6
+    with pytest.raises(warpsim.Error, match="no measurements for `none`"):
+        warpsim.study_microbenchmarks(["none"])
+
+
+def test_registers_are_beside_those_of_ptxas():
+    table = warpsim.study_registers()
+    assert len(table) > 100 and all(0 < ours <= 255 for ours in table["ours"])
+
+
+MEASURED = """
+schema: 1
+sources: {made: made up}
+machines:
+  m: {chip: v100, set: [memory.copies_fill_l2=false], launch_cycles: 100, source: made}
+programs:
+- program: no-such-program
+  kernels: [{kernel: k, measured: {m: {cycles: 5}}}]
+workloads:
+- run: vecadd n=256
+  kernels: [{kernel: vecadd, launch: 0, measured: {m: {cycles: 1000, dram_read_sectors: 64}}}]
+"""
+
+
+def test_kernels_are_beside_those_of_hardware(tmp_path):
+    data = tmp_path / "measured.yaml"
+    data.write_text(MEASURED)
+    table = warpsim.study_silicon(data=data)
+    assert table["kernel"] == ["vecadd"] and table["silicon_cycles"] == [1000]
+    assert table["silicon_dram_read_sectors"] == [64] and table["cycles"][0] == 1000 * table["ratio"][0]
+    own = warpsim.run("vecadd", chip="v100", set={"n": 256, "memory.copies_fill_l2": False}).cycles
+    assert table["cycles"] == [own + 100]
+    slower = warpsim.study_silicon(data=data, set={"memory.l2.hit_latency": 900})
+    assert slower["cycles"][0] > table["cycles"][0]
+    with pytest.raises(warpsim.Error, match="none of the programs"):
+        warpsim.study_silicon(tmp_path, data=data)
+
+
 def test_tables_are_read_by_arrow():
     table = warpsim.Table({"a": [1, None], "b": [0.5, 2.0], "c": ["x", None]})
     assert len(table) == 2 and list(table)[0] == {"a": 1, "b": 0.5, "c": "x"}

@@ -17,7 +17,14 @@ from .chips import Chip, chip, chips, policies, schedulers, workloads
 from .device import Device, DeviceArray, Kernel, Launch, Module, Stream
 from .errors import Diagnostic, Differs, Error, Fault, LimitReached
 from .results import Cache, Dram, KernelResult, Memory, Report, Result, compare, metrics
-from .runs import Sweep, run, study_policies, sweep
+from .runs import Sweep, run, sweep
+from .studies import (
+    study_liveness,
+    study_microbenchmarks,
+    study_policies,
+    study_registers,
+    study_silicon,
+)
 from .tables import Table
 
 #: The version, with the commit where it is known.
@@ -51,7 +58,11 @@ __all__ = [
     "policies",
     "run",
     "schedulers",
+    "study_liveness",
+    "study_microbenchmarks",
     "study_policies",
+    "study_registers",
+    "study_silicon",
     "sweep",
     "workloads",
 ]

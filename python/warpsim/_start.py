@@ -4,4 +4,5 @@ import sys
 
 from . import _warpsim
 
-_warpsim.start([sys.executable, "-m", "warpsim"], _warpsim.__file__)
+# A folder or file named `warpsim` where the command is started must not hide the package.
+_warpsim.start([sys.executable, "-P", "-m", "warpsim"], _warpsim.__file__)

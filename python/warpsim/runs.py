@@ -1,4 +1,4 @@
-"""Workloads, sweeps and studies."""
+"""Workloads and sweeps."""
 
 from __future__ import annotations
 
@@ -135,31 +135,3 @@ def sweep(
     with Bar(native.name, "points", progress) as bar:
         counts, bad, broken = native.simulate(jobs, bar.call)
     return Sweep(_native=native, name=native.name, points=native.points, bad=dict(bad), broken=broken, **counts)
-
-
-def study_policies(
-    workloads: Sequence[str] = (),
-    policies: Sequence[str] = (),
-    chip: str | os.PathLike[str] = "gtx480",
-    *,
-    set: Mapping[str, Any] | None = None,
-    variant: str | None = None,
-    jobs: int | None = None,
-    progress: Progress = None,
-) -> Table:
-    """Workloads under reconvergence policies: cycles, speed-up over `pdom_stack`, SIMD efficiency, instructions, transactions.
-
-    By default the workloads that diverge, under all policies. `jobs`: simulations at a time; the host's cores by default.
-    """
-    options = {
-        "workloads": list(workloads),
-        "policies": list(policies),
-        "chip": os.fspath(chip),
-        "variant": variant,
-        "set": [f"{key}={_text(value)}" for key, value in (set or {}).items()],
-        "jobs": jobs,
-    }
-    with Bar("policies", "simulations", progress) as bar:
-        rows = json.loads(_warpsim.study_policies(json.dumps(options), bar.call))
-    names = list(rows[0]) if rows else []
-    return Table.of(names, ([row[name] for name in names] for row in rows))

@@ -179,6 +179,15 @@ impl Exposures {
     }
 }
 
+/// Latencies of a chip that are no operation's.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    /// Of a constant, in core cycles.
+    pub constant: u32,
+    /// From the integer lanes to the multipliers and back, in core cycles.
+    pub crossing: u32,
+}
+
 /// Latency of the operations of transformation 6: one issue slot on the control unit.
 const INJECTED_LATENCY: u16 = 1;
 
@@ -191,12 +200,12 @@ impl Code {
     }
 
     /// Resolves lane functions for `isa` and costs by `costs`, those of products of matrices by `tensor`. Loads of
-    /// parameters at a constant offset become moves of constant rows, with latency `constant_latency`.
+    /// parameters at a constant offset become moves of constant rows.
     pub fn new(
         program: Arc<Program>,
         costs: &IsaCosts,
         tensor: Option<&TensorSpec>,
-        constant_latency: u32,
+        fixed: Fixed,
         isa: InstructionSet,
     ) -> Self {
         let cost_of: Vec<_> = program.forms.iter().map(|form| costs.cost(form)).collect();
@@ -279,7 +288,7 @@ impl Code {
             }
         }
         let mut parameters = Vec::new();
-        if let Ok(latency) = u16::try_from(constant_latency) {
+        if let Ok(latency) = u16::try_from(fixed.constant) {
             for (op, decoded) in ops.iter_mut().zip(&mut decoded) {
                 if let Some((offset, words)) = whole_parameter(op, program.param_bytes)
                     && let Some(row) = parameter_rows(&mut parameters, consts.len(), offset, words)
@@ -289,6 +298,7 @@ impl Code {
                 }
             }
         }
+        lengthen(&mut decoded, fixed.crossing);
         let plan = Arc::new(Plan::new(&program));
         let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
         let exposed = Exposures::new(&program);
@@ -308,6 +318,38 @@ impl Code {
             rows[usize::from(row)] = word(offset);
         }
         rows
+    }
+}
+
+/// Operations behind one among which the first is looked for that uses its result.
+const NEAR: usize = 64;
+
+/// Results that the other of the two pipelines uses first come later.
+fn lengthen(decoded: &mut [DecodedOp], crossing: u32) {
+    if crossing == 0 {
+        return;
+    }
+    let multiplies = |op: &DecodedOp| match UnitClass::ALL.get(usize::from(op.unit)) {
+        Some(UnitClass::Alu) => Some(false),
+        Some(UnitClass::Fma | UnitClass::Imul) => Some(true),
+        _ => None,
+    };
+    for pc in 0..decoded.len() {
+        let op = &decoded[pc];
+        let Some(side) = multiplies(op).filter(|_| op.class == OpClass::Data && !op.injected) else {
+            continue;
+        };
+        let written = &op.slots[..usize::from(op.slots_written)];
+        let behind = decoded[pc + 1..].iter().take(NEAR);
+        // What follows a branch is not known.
+        let straight = behind.take_while(|next| !next.control || next.injected);
+        let user = straight.into_iter().find(|next| {
+            next.slots[..usize::from(next.slots_used)].iter().any(|slot| written.contains(slot))
+        });
+        if user.is_some_and(|user| user.class == OpClass::Data && multiplies(user) == Some(!side)) {
+            let more = u16::try_from(crossing).unwrap_or(u16::MAX);
+            decoded[pc].latency = decoded[pc].latency.saturating_add(more);
+        }
     }
 }
 
@@ -395,6 +437,10 @@ fn drain_of(class: OpClass, extra: &Extra, acquires: bool) -> Drain {
 
 #[cfg(test)]
 mod tests {
+    use sim_frontend::diagnostic::Source;
+    use sim_frontend::load::{Assembler, Module};
+    use sim_frontend::program::ControlFlow;
+
     use super::*;
 
     #[test]
@@ -411,5 +457,43 @@ mod tests {
         let last = usize::from(u16::MAX - Row::CONST);
         assert_eq!(parameter_rows(&mut Vec::new(), last - 1, 0, 1).map(|row| row.0), Some(u16::MAX - 1));
         assert_eq!(parameter_rows(&mut Vec::new(), last, 0, 1), None);
+    }
+
+    /// Latencies of the data operations of a body.
+    fn latencies(body: &str, crossing: u32) -> Vec<u16> {
+        let text = format!(
+            ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
+             .reg .u32 %r<9>;\n.reg .f32 %f<9>;\n.reg .u64 %rd<3>;\n.reg .pred %p<3>;\n{body}\nret;\n}}\n"
+        );
+        let module = Module::build(&Source::new("k.ptx", &text), false)
+            .unwrap_or_else(|e| panic!("{}", e[0].render()));
+        let assembler = Assembler { stack_bytes: 1024, registers: 255, passes: Default::default() };
+        let program = module.program_for("k", &|_| None, ControlFlow::Plain, assembler);
+        let program = program.unwrap_or_else(|e| panic!("{}", e[0].render()));
+        let costs = include_str!("../../configs/isa/9.0.yaml");
+        let costs =
+            IsaCosts::load(&Source::new("9.0.yaml", costs)).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        let code =
+            Code::new(program, &costs, None, Fixed { constant: 8, crossing }, InstructionSet::detect());
+        code.decoded.iter().filter(|op| op.class == OpClass::Data).map(|op| op.latency).collect()
+    }
+
+    #[test]
+    fn results_that_the_other_pipeline_uses_first_come_later() {
+        let there_and_back = "add.s32 %r1, %r2, %r3;\nmad.lo.s32 %r4, %r1, %r2, %r3;\nxor.b32 %r5, %r4, %r2;";
+        assert_eq!(latencies(there_and_back, 0), [4, 4, 4]);
+        assert_eq!(latencies(there_and_back, 1), [5, 5, 4]);
+        let floats = "add.f32 %f1, %f2, %f3;\nmin.f32 %f4, %f1, %f2;\nfma.rn.f32 %f5, %f4, %f2, %f3;\nmul.f32 %f6, %f5, %f2;";
+        assert_eq!(latencies(floats, 3), [7, 7, 4, 4]);
+        // The first use counts, also that of a predicate.
+        let two = "add.s32 %r1, %r2, %r3;\nand.b32 %r4, %r1, %r2;\nmul.lo.s32 %r5, %r1, %r2;";
+        assert_eq!(latencies(two, 1), [4, 4, 4]);
+        let guard = "setp.lt.s32 %p1, %r1, %r2;\n@%p1 add.f32 %f1, %f2, %f3;";
+        assert_eq!(latencies(guard, 1), [5, 4]);
+        // What is not used, used behind a branch, or by another unit.
+        let apart =
+            "add.s32 %r1, %r2, %r3;\nsetp.eq.s32 %p1, %r2, %r3;\n@%p1 bra E;\nmul.lo.s32 %r5, %r1, %r2;\nE:";
+        assert_eq!(latencies(apart, 1), [4, 4, 4]);
+        assert_eq!(latencies("add.s32 %r1, %r2, %r3;\nst.global.u32 [%rd1], %r1;", 1), [4]);
     }
 }

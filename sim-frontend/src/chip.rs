@@ -16,6 +16,7 @@ use sim_memory::spec::{Clocks, MemorySpec};
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;
+use crate::yaml::tree::Tree;
 use crate::yaml::{key_span, read_checked};
 
 pub use cluster::{ClusterSpec, TmaSpec};
@@ -175,6 +176,12 @@ pub struct AssemblerSpec {
     /// Loads of neighbouring words of shared memory are one load, where the address is known to be aligned.
     #[serde(default)]
     pub wide_loads: bool,
+    /// Accesses of shared memory multiply the register of their address by 4, 8 or 16 (compute capability 7.0 to 8.9).
+    #[serde(default)]
+    pub scaled_addresses: bool,
+    /// Additions and shifts are multiplications where the integer lanes have more to do than the multipliers.
+    #[serde(default)]
+    pub balance: bool,
     /// Instructions of a basic block are ordered by how much time depends on them, as long as registers are found: loads come
     /// early.
     #[serde(default)]
@@ -205,6 +212,8 @@ impl AssemblerSpec {
         three_inputs: true,
         multiply_add: true,
         wide_loads: true,
+        scaled_addresses: true,
+        balance: true,
         schedule: true,
         combine_atomics: CombineAtomics::Redux,
     };
@@ -314,6 +323,15 @@ pub struct SmSpec {
     /// Core cycles from the last arrival at a barrier to the next issue.
     #[schemars(range(min = 0, max = 100_000))]
     pub barrier_latency: u32,
+    /// Core cycles that each arrival of a warp at a barrier takes, one after the other in an SM.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub barrier_interval: u32,
+    /// Core cycles that a result of the integer lanes (`alu`) takes longer to an operation of the multipliers (`fma`, `imul`),
+    /// and the other way round.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub pipe_crossing: u32,
     /// Functional units by class.
     pub units: UnitTable,
 }
@@ -356,6 +374,13 @@ impl ChipSpec {
             })
             .collect();
         if errors.is_empty() { Ok(chip) } else { Err(errors) }
+    }
+
+    /// The chip of a file that was read before, with other values; none where it is for [`load`](Self::load) to say
+    /// what is wrong with them.
+    pub fn with(file: &Tree, set: &[(&str, &str)]) -> Option<Self> {
+        let chip: Self = file.with(set)?;
+        chip.problems().is_empty().then_some(chip)
     }
 
     /// Whether this chip has what a program needs.

@@ -422,10 +422,14 @@ pub struct CleanUp {
     pub fused: u32,
     /// Loads that went into wider ones.
     pub loads: u32,
+    /// Addresses that the access multiplies.
+    pub scaled: u32,
     /// Basic blocks with another order.
     pub ordered: u32,
     /// Atomics that are one operation of the warp.
     pub atomics: u32,
+    /// Sums and shifts that the multipliers do.
+    pub balanced: u32,
 }
 
 impl CleanUp {
@@ -438,7 +442,9 @@ impl CleanUp {
         self.parameters += other.parameters;
         self.fused += other.fused;
         self.loads += other.loads;
+        self.scaled += other.scaled;
         self.ordered += other.ordered;
+        self.balanced += other.balanced;
         self.atomics += other.atomics;
     }
 }

@@ -5,6 +5,7 @@ mod depth;
 mod node;
 mod overlay;
 mod survey;
+pub mod tree;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -98,6 +98,8 @@ pub struct Cache {
     dirty_lines: Vec<u32>,
     /// How many lines of a set may be dirty.
     most_dirty: u32,
+    /// [cache-writeEq] is kept.
+    equal_clean: bool,
     ways: usize,
     sets: u64,
     index: IndexFunction,
@@ -148,8 +150,9 @@ impl Cache {
         dirty_lines.clear();
         dirty_lines.resize(number as usize, 0);
         (*ways, *sets) = (spec.ways as usize, u64::from(number));
-        let Self { index, by_sets, fold, stats, changes, stores, most_dirty, .. } = self;
+        let Self { index, by_sets, fold, stats, changes, stores, most_dirty, equal_clean, .. } = self;
         *most_dirty = spec.dirty_ways.unwrap_or(u32::MAX);
+        *equal_clean = spec.equal_stores_stay_clean;
         (*index, *by_sets) = (spec.index, Divisor::new(u64::from(number)));
         *fold = number.next_power_of_two().trailing_zeros();
         (*stats, *changes) = (CacheStats::default(), 0);
@@ -165,6 +168,7 @@ impl Cache {
             dirty_sets: Vec::new(),
             dirty_lines: Vec::new(),
             most_dirty: 0,
+            equal_clean: true,
             lines: Vec::new(),
             data: Vec::new(),
             ways: 0,
@@ -327,13 +331,14 @@ impl Cache {
     }
 
     /// `write`: writes the bytes of `mask` and marks them dirty, except where the same clean bytes are
-    /// already there [cache-writeEq]. Reserves the line if it is absent [cache-write]. Defers where a dirty line must be
+    /// already there [cache-writeEq], if the cache is to keep that rule. Reserves the line if it is absent [cache-write]. Defers where a dirty line must be
     /// written back first: no way can be evicted, or too many are dirty.
     pub fn write(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let found = self.find(set, line);
         let equal =
             found.is_some_and(|i| self.lines[i].valid & mask == mask && same(&self.data[i], data, mask));
-        let becomes_dirty = !equal && found.is_none_or(|i| self.lines[i].dirty == 0);
+        let dirties = !(equal && self.equal_clean);
+        let becomes_dirty = dirties && found.is_none_or(|i| self.lines[i].dirty == 0);
         if becomes_dirty
             && self.dirty_lines[set as usize] >= self.most_dirty
             && self.oldest_dirty(set).is_some()
@@ -351,8 +356,8 @@ impl Cache {
                 i
             }
         };
-        if !equal {
-            self.changes += 1;
+        self.changes += u64::from(!equal);
+        if dirties {
             self.dirty_sets[set as usize / 64] |= 1 << (set % 64);
             self.dirty_lines[set as usize] += u32::from(becomes_dirty);
             copy(&mut self.data[i], data, mask);

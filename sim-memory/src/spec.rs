@@ -56,6 +56,14 @@ pub struct CacheSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub dirty_ways: Option<u32>,
+    /// A store of the bytes that a line has already leaves it clean (CS `cache-writeEq`), as the rule is; otherwise the line
+    /// is written back like any that was stored to.
+    #[serde(default = "yes")]
+    pub equal_stores_stay_clean: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl CacheSpec {

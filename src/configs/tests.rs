@@ -221,3 +221,39 @@ fn control_and_collectives_have_costs_of_their_own() {
         }
     }
 }
+
+#[test]
+fn a_file_that_was_read_gives_the_chips_that_its_text_gives() {
+    let sets: &[&[(&str, &str)]] = &[
+        &[],
+        &[("memory.l2.hit_latency", "300")],
+        &[("clocks.core_mhz", "900"), ("sm.branch_latency", "9"), ("name", "mine")],
+        &[("memory.protocol", "volta")],
+        &[("memory.copies_fill_l2", "false"), ("memory.dram.timing.CL", "13")],
+        &[("compute_capability", "7.0")],
+        &[("isa", "2.0")],
+        // Wrong, or left to the text.
+        &[("memory.l2.hit_latency", "-1")],
+        &[("memory.l2.hit_latency", "99999999999")],
+        &[("memory.l2.hit_latencies", "1")],
+        &[("memory.l2", "1")],
+        &[("memory.protocol", "none")],
+        &[("limits.NumCores", "7")],
+        &[("memory.dram.standard", "none")],
+        &[("limits.MaxGridSize", "[7, 7, 7]")],
+    ];
+    let mut quick = 0;
+    for (name, _) in CHIPS {
+        let file = ChipFile::read(name).unwrap_or_else(|e| panic!("{}", e[0].render()));
+        // The first is made of the text.
+        let _ = file.chip(&[]);
+        for set in sets {
+            let said = |errors: Vec<Diagnostic>| errors.iter().map(Diagnostic::render).collect::<Vec<_>>();
+            assert_eq!(file.chip(set).map_err(said), chip(name, set).map_err(said), "{name} {set:?}");
+            let tree =
+                file.tree.get().and_then(Option::as_ref).unwrap_or_else(|| panic!("{name} has no tree"));
+            quick += usize::from(ChipSpec::with(tree, set).is_some());
+        }
+    }
+    assert!(quick >= 5 * CHIPS.len(), "{quick} chips were made of trees");
+}

@@ -5,9 +5,10 @@ use serde::Serialize;
 use sim_core::error::{FaultKind, SimError};
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::{POLICIES, PolicyChoice};
+use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
-use super::{in_parallel, jobs};
+use super::{Progress, jobs, told};
 use crate::cli::study::LivenessArgs;
 use crate::console::{complain, status, table};
 use crate::find::{find_workload, workload_folders};
@@ -35,7 +36,7 @@ fn policies() -> Vec<&'static str> {
 
 /// How a program ended.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+pub struct Row {
     policy: String,
     workload: String,
     /// `terminates`, `livelock` or `deadlock` (proved), `runs on`, or what else happened.
@@ -46,22 +47,42 @@ struct Row {
     at: Option<String>,
 }
 
-/// Runs the command.
-pub fn run(args: &LivenessArgs) -> u8 {
-    let workloads: Vec<String> = workload_folders()
+/// The programs of the table.
+fn workloads() -> Vec<String> {
+    workload_folders()
         .iter()
         .filter(|folder| folder.parent().is_some_and(|parent| parent.ends_with("liveness")))
         .filter_map(|folder| {
             let spec = find_workload(&folder.display().to_string()).ok()?.spec;
             (spec.termination == Termination::FairSchedules).then_some(spec.name)
         })
+        .collect()
+}
+
+/// The rows of the study: each program under each policy, the programs of a policy together.
+///
+/// # Errors
+/// There is no such chip.
+pub fn study(args: &LivenessArgs, progress: Progress<'_>) -> Result<Vec<Row>, Vec<Diagnostic>> {
+    crate::configs::chip(&args.chip, &[])?;
+    let workloads = workloads();
+    let pairs: Vec<(&str, &String)> = policies()
+        .into_iter()
+        .flat_map(|policy| workloads.iter().map(move |workload| (policy, workload)))
         .collect();
-    let policies = policies();
-    let pairs: Vec<(&str, &String)> = policies
-        .iter()
-        .flat_map(|policy| workloads.iter().map(move |workload| (*policy, workload)))
-        .collect();
-    let rows = in_parallel(&pairs, jobs(args.jobs), |(policy, workload)| row(args, policy, workload));
+    Ok(told(&pairs, jobs(args.jobs), progress, |(policy, workload)| row(args, policy, workload)))
+}
+
+/// Runs the command.
+pub fn run(args: &LivenessArgs) -> u8 {
+    let rows = match study(args, &|_, _| {}) {
+        Ok(rows) => rows,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
+    let (workloads, policies) = (workloads(), policies());
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());
     } else {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
-use super::{in_parallel, jobs};
+use super::{Progress, jobs, told};
 use crate::cli::run::request_of;
 use crate::cli::study::MicrobenchmarkArgs;
 use crate::console::{complain, status, table};
@@ -92,7 +92,7 @@ struct Published {
 
 /// A row of the table.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+pub struct Row {
     measurement: String,
     chip: String,
     unit: String,
@@ -109,16 +109,17 @@ struct Row {
     failure: Option<String>,
 }
 
-/// Runs the command.
-pub fn run(args: &MicrobenchmarkArgs) -> u8 {
-    let source = Source::new("data/microbenchmarks.yaml", DATA);
-    let file: File = match sim_frontend::yaml::read(&source) {
-        Ok(file) => file,
-        Err(error) => {
-            complain(&[error]);
-            return status::BAD_INPUT;
-        }
-    };
+/// The measurements that ship.
+fn file() -> Result<File, Vec<Diagnostic>> {
+    sim_frontend::yaml::read(&Source::new("data/microbenchmarks.yaml", DATA)).map_err(|error| vec![error])
+}
+
+/// The rows of the study.
+///
+/// # Errors
+/// There are no measurements for a chip.
+pub fn study(args: &MicrobenchmarkArgs, progress: Progress<'_>) -> Result<Vec<Row>, Vec<Diagnostic>> {
+    let file = file()?;
     let wanted: Vec<(&Measurement, &Published)> = file
         .measurements
         .iter()
@@ -131,10 +132,21 @@ pub fn run(args: &MicrobenchmarkArgs) -> u8 {
     if let Some(unknown) = args.chip.iter().find(|chip| !measured(chip)) {
         let chips = crate::configs::CHIPS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let message = format!("there are no measurements for `{unknown}`; chips: {chips}");
-        complain(&[Diagnostic::error("study", message)]);
-        return status::BAD_INPUT;
+        return Err(vec![Diagnostic::error("study", message)]);
     }
-    let rows = in_parallel(&wanted, jobs(args.jobs), |(measurement, published)| row(measurement, published));
+    Ok(told(&wanted, jobs(args.jobs), progress, |(measurement, published)| row(measurement, published)))
+}
+
+/// Runs the command.
+pub fn run(args: &MicrobenchmarkArgs) -> u8 {
+    let studied = file().and_then(|file| Ok((study(args, &|_, _| {})?, file)));
+    let (rows, file) = match studied {
+        Ok(studied) => studied,
+        Err(errors) => {
+            complain(&errors);
+            return status::BAD_INPUT;
+        }
+    };
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows).unwrap_or_default());
     } else {

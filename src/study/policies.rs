@@ -1,14 +1,12 @@
 //! `study policies`: divergent workloads under every reconvergence policy.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use serde::Serialize;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::workload::Termination;
 
-use super::{in_parallel, jobs};
+use super::{Progress, jobs, told};
 use crate::cli::study::PoliciesArgs;
 use crate::console::{complain, status, table};
 use crate::cuda::command::CudaCommand;
@@ -96,7 +94,7 @@ pub fn run(args: &PoliciesArgs) -> u8 {
 /// What is wrong with what is asked for.
 pub fn study(
     args: &PoliciesArgs,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    progress: Progress<'_>,
 ) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
     let (chip, _) = crate::configs::chip(&args.chip, &[])?;
     let workloads = match args.workloads.is_empty() && args.programs.is_empty() {
@@ -122,12 +120,7 @@ pub fn study(
         .chain(&args.programs)
         .flat_map(|w| policies.iter().map(move |p| (w.clone(), p.clone())))
         .collect();
-    let done = AtomicUsize::new(0);
-    let mut rows = in_parallel(&pairs, jobs(args.jobs), |(workload, policy)| {
-        let row = row(args, workload, policy);
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, pairs.len());
-        row
-    });
+    let mut rows = told(&pairs, jobs(args.jobs), progress, |(workload, policy)| row(args, workload, policy));
     for at in 0..rows.len() {
         let base = rows.iter().find(|row| row.workload == rows[at].workload && row.policy == BASE);
         let base = base.and_then(|row| row.cycles);

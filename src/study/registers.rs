@@ -31,7 +31,7 @@ struct Row {
 
 /// A kernel.
 #[derive(Serialize)]
-struct Compared {
+pub struct Compared {
     file: String,
     entry: String,
     arch: u32,
@@ -46,7 +46,7 @@ struct Compared {
 
 /// Prints the comparison; gives the exit status.
 pub fn run(args: &RegistersArgs) -> u8 {
-    let compared = match compare() {
+    let compared = match study() {
         Ok(compared) => compared,
         Err(errors) => {
             complain(&errors);
@@ -90,7 +90,11 @@ fn summary(compared: &[Compared]) -> String {
     )
 }
 
-fn compare() -> Result<Vec<Compared>, Vec<Diagnostic>> {
+/// The rows of the study.
+///
+/// # Errors
+/// A file of the workloads cannot be read.
+pub fn study() -> Result<Vec<Compared>, Vec<Diagnostic>> {
     let bad = |message: String| vec![Diagnostic::error("registers", message)];
     let mut modules: BTreeMap<String, Module> = BTreeMap::new();
     let mut out = Vec::new();
@@ -146,7 +150,7 @@ mod tests {
     /// what is true today, so that a change for the worse is seen.
     #[test]
     fn registers_are_near_those_of_the_assembler() {
-        let compared = compare().unwrap_or_else(|e| panic!("{}", e[0].render()));
+        let compared = study().unwrap_or_else(|e| panic!("{}", e[0].render()));
         assert!(compared.len() > 250, "{}", compared.len());
         let mut sizes: Vec<f64> = compared.iter().map(|row| row.error_percent.abs()).collect();
         sizes.sort_by(f64::total_cmp);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
 use super::agreement::Agreement;
-use super::{in_parallel, jobs};
+use super::{Progress, jobs, told};
 use crate::cli::run::request_of;
 use crate::cli::study::SiliconArgs;
 use crate::console::{complain, status, table};
@@ -162,7 +162,7 @@ fn percent(part: f64, rest: f64) -> Option<f64> {
 
 /// A kernel on a machine, beside what the simulator says: averages over its timed launches.
 #[derive(Clone, Debug, Serialize)]
-struct Row {
+pub struct Row {
     program: String,
     kernel: String,
     machine: String,
@@ -195,7 +195,7 @@ struct Job<'f> {
 /// Prints the comparison; gives the exit status.
 pub fn run(args: &SiliconArgs) -> u8 {
     on_interrupt();
-    match compare(args) {
+    match study(args, &|_, _| {}) {
         Ok((rows, failures)) => show(args, &rows, &failures),
         Err(errors) => {
             complain(&errors);
@@ -255,15 +255,18 @@ fn read(source: &Source) -> Result<File, Vec<Diagnostic>> {
     Ok(file)
 }
 
-/// The rows of the programs that are there, and what went wrong with others.
-fn compare(args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
+/// The rows of the programs that are there, or of the workloads, the worst first, and what could not be compared.
+///
+/// # Errors
+/// What is wrong with the measurements, or that nothing of them is there.
+pub fn study(args: &SiliconArgs, progress: Progress<'_>) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
     let source = match &args.data {
         Some(path) => crate::configs::read(path).map_err(|error| vec![error])?,
         None => Source::new("data/silicon.yaml", DATA),
     };
     let file = read(&source)?;
     if args.workloads {
-        return compare_workloads(&file, args);
+        return compare_workloads(&file, args, progress);
     }
     let mut jobs_to_do = Vec::new();
     let mut missing = Vec::new();
@@ -285,7 +288,7 @@ fn compare(args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic
         let help = format!("build some of these, for compute capability 7.5 or older: {}", names.join(", "));
         return Err(vec![Diagnostic::error("silicon", message).help(help)]);
     }
-    let done = in_parallel(&jobs_to_do, jobs(args.jobs), |job| one(job, args));
+    let done = told(&jobs_to_do, jobs(args.jobs), progress, |job| one(job, args));
     let (mut rows, mut failures) = (Vec::new(), missing);
     for (job, result) in jobs_to_do.iter().zip(done) {
         match result {
@@ -302,7 +305,11 @@ fn compare(args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic
 }
 
 /// The rows of the workloads, and what went wrong.
-fn compare_workloads(file: &File, args: &SiliconArgs) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
+fn compare_workloads(
+    file: &File,
+    args: &SiliconArgs,
+    progress: Progress<'_>,
+) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
     let mut launches = Vec::new();
     for run in &file.workloads {
         for (kernel, (name, counts)) in
@@ -317,7 +324,7 @@ fn compare_workloads(file: &File, args: &SiliconArgs) -> Result<(Vec<Row>, Vec<S
     if launches.is_empty() {
         return Err(wrong("no workload was measured on these chips"));
     }
-    let done = in_parallel(&launches, jobs(args.jobs), |(run, kernel, machine, counts)| {
+    let done = told(&launches, jobs(args.jobs), progress, |(run, kernel, machine, counts)| {
         launch(run, kernel, *machine, *counts, &args.set)
     });
     let (mut rows, mut failures) = (Vec::new(), Vec::new());

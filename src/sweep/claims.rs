@@ -66,8 +66,26 @@ pub enum State {
     },
 }
 
-/// Claims that this process has, which a thread renews.
-type Held = Arc<(Mutex<Option<BTreeSet<PathBuf>>>, Condvar)>;
+/// Claims that this process has, which a thread renews; none where there are no more to come.
+#[derive(Clone)]
+pub struct Held(Arc<(Mutex<Option<BTreeSet<PathBuf>>>, Condvar)>);
+
+impl Held {
+    fn none() -> Self {
+        Self(Arc::new((Mutex::new(Some(BTreeSet::new())), Condvar::new())))
+    }
+
+    fn list(&self) -> MutexGuard<'_, Option<BTreeSet<PathBuf>>> {
+        self.0.0.lock()
+    }
+
+    /// Gives all points back, for a process that ends at once.
+    pub fn give_back(&self) {
+        for path in self.list().take().into_iter().flatten() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
 
 /// The claims of a results folder.
 pub struct Claims {
@@ -109,7 +127,7 @@ impl Claim<'_> {
     }
 
     fn release(&self) {
-        if let Some(held) = &mut *self.claims.held.0.lock() {
+        if let Some(held) = &mut *self.claims.held.list() {
             held.remove(&self.path);
         }
     }
@@ -174,11 +192,16 @@ impl Claims {
         Self {
             folder: folder.join("claims"),
             me: Holder::me(),
-            held: Arc::new((Mutex::new(Some(BTreeSet::new())), Condvar::new())),
+            held: Held::none(),
             period,
             renews: OnceLock::new(),
             ahead: OnceLock::new(),
         }
+    }
+
+    /// What this process has.
+    pub fn held(&self) -> Held {
+        self.held.clone()
     }
 
     fn path(&self, id: &str, deaths: usize) -> PathBuf {
@@ -198,7 +221,7 @@ impl Claims {
         if !in_folder(&folder, || created(&folder, &path, text.as_bytes()))? {
             return Ok(None);
         }
-        if let Some(held) = &mut *self.held.0.lock() {
+        if let Some(held) = &mut *self.held.list() {
             held.insert(path.clone());
         }
         self.renew();
@@ -312,11 +335,11 @@ impl Claims {
     /// Begins to renew what is held.
     fn renew(&self) {
         self.renews.get_or_init(|| {
-            let (held, period) = (Arc::clone(&self.held), self.period);
+            let (held, period) = (self.held.clone(), self.period);
             // Without the thread, claims of points that take longer than the expiry may be taken by others, which
             // costs time and changes no result.
             let _ = std::thread::Builder::new().name("claims".into()).spawn(move || {
-                let (list, woken) = &*held;
+                let (list, woken) = &*held.0;
                 let mut guard = list.lock();
                 while guard.is_some() {
                     if woken.wait_for(&mut guard, period).timed_out() {
@@ -331,8 +354,8 @@ impl Claims {
 
 impl Drop for Claims {
     fn drop(&mut self) {
-        self.held.0.lock().take();
-        self.held.1.notify_all();
+        self.held.list().take();
+        self.held.0.1.notify_all();
     }
 }
 
@@ -418,16 +441,31 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_ends_at_once_gives_back_all_it_has() {
+        let folder = tempfile::tempdir().expect("made");
+        let [claims, others] = [Claims::of(folder.path()), Claims::of(folder.path())];
+        let mine = [claims.take("ab1", 0), claims.take("cd2", 0)]
+            .map(|claim| claim.expect("a folder").expect("free"));
+        let other = others.take("ab3", 0).expect("a folder").expect("free");
+        claims.held().give_back();
+        assert_eq!(claims.ids().expect("a folder"), BTreeSet::from(["ab3".to_string()]));
+        // What ends in the meantime, or is taken, is no more in the way.
+        drop(mine);
+        assert!(others.take("ab1", 0).expect("a folder").is_some());
+        assert!(other.path.exists());
+    }
+
+    #[test]
     fn what_is_held_is_renewed() {
         let folder = tempfile::tempdir().expect("made");
         let claims = Claims::of(folder.path());
         let claim = claims.take("ab1", 0).expect("a folder").expect("free");
-        assert_eq!(claims.held.0.lock().as_ref().map(BTreeSet::len), Some(1));
+        assert_eq!(claims.held.list().as_ref().map(BTreeSet::len), Some(1));
         let before = std::fs::read(&claim.path).expect("there");
         touch(&claim.path);
         assert_eq!(std::fs::read(&claim.path).expect("there"), before);
         drop(claim);
-        assert_eq!(claims.held.0.lock().as_ref().map(BTreeSet::len), Some(0));
+        assert_eq!(claims.held.list().as_ref().map(BTreeSet::len), Some(0));
         assert!(!claims.path("ab1", 0).exists());
         // A thread does it from time to time.
         let claims = Claims::renewed(folder.path(), Duration::from_millis(1));

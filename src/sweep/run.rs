@@ -17,6 +17,9 @@ use crate::memory;
 use crate::program;
 use crate::study::jobs;
 
+/// What a task says that SIGTERM has ended.
+const TERMINATED: &str = "ended by SIGTERM: points under way were given back";
+
 /// Simulates what has no result; gives the exit status.
 pub fn run(args: &SweepRunArgs) -> u8 {
     let known = Known::default();
@@ -53,7 +56,12 @@ fn run_planned(
     (part, parts): (usize, usize),
 ) -> u8 {
     on_interrupt();
-    on_termination();
+    let claims = Claims::of(store.folder());
+    let held = claims.held();
+    on_termination(move || {
+        held.give_back();
+        status::INTERRUPTED
+    });
     let own = plan.items(|i| i % parts == part);
     let points = own.iter().map(|item| item.points.len()).sum();
     let bar = std::io::stderr().is_terminal().then(|| {
@@ -62,7 +70,6 @@ fn run_planned(
             .with_style(style.unwrap_or_else(|_| indicatif::ProgressStyle::default_bar()))
     });
     let progress = |points: usize| bar.iter().for_each(|bar| bar.inc(points as u64));
-    let claims = Claims::of(store.folder());
     let (key, jobs) = (plan.key(), jobs(args.jobs));
     let worker =
         Worker { plan, store, claims: &claims, known, key: &key, jobs, reads: true, progress: &progress };
@@ -125,16 +132,22 @@ pub fn work(args: &SweepWorkArgs) -> u8 {
 
 fn working(args: &SweepWorkArgs) -> Result<u8, String> {
     on_interrupt();
-    on_termination();
     let results =
         std::fs::canonicalize(&args.results).map_err(|error| files::unreadable(&args.results, &error))?;
+    let claims = Claims::of(&results);
+    let held = claims.held();
+    on_termination(move || {
+        held.give_back();
+        println!("{TERMINATED}");
+        status::DONE
+    });
     let plan = Plan::one(&results, args.plan.as_deref())?;
     std::env::set_current_dir(&plan.folder).map_err(|error| {
         let folder = plan.folder.display();
         let reason = files::reason(&error);
         format!("{folder}, where the sweep was planned, cannot be entered on this host: {reason}; paths in the sweep are relative to it")
     })?;
-    let (key, known, claims) = (plan.key(), Known::default(), Claims::of(&results));
+    let (key, known) = (plan.key(), Known::default());
     let store = match args.point {
         // The process that started this one has opened it.
         Some(_) => Store::read_only(&results),
@@ -167,7 +180,7 @@ fn working(args: &SweepWorkArgs) -> Result<u8, String> {
         return again(&results, &key, worker.jobs);
     }
     if terminated() {
-        println!("ended by SIGTERM: points under way were given back");
+        println!("{TERMINATED}");
         return Ok(status::DONE);
     }
     Ok(match (interrupted(), counts.broken.is_empty() && counts.stuck.is_none()) {

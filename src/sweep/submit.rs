@@ -1,5 +1,6 @@
 //! `warpsim sweep submit` and `sweep cancel`: jobs of Slurm that work on a results folder.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,9 @@ pub(super) struct Submitted {
     pub tasks: usize,
     /// Name of the sweep.
     pub sweep: String,
+    /// The key of its plan; earlier versions did not keep it.
+    #[serde(default)]
+    pub plan: String,
 }
 
 /// The jobs of a folder, in the order of their numbers.
@@ -109,12 +113,21 @@ fn submit_planned(args: &SweepSubmitArgs, plan: &Plan) -> Result<(), String> {
     let tasks = tasks.min(left);
     // Another array may be at work, or wait for its turn.
     if let Ok(queue) = slurm::queue() {
-        let earlier = submitted(&results)?.into_iter().map(|jobs| jobs.array);
+        let earlier =
+            submitted(&results)?.into_iter().filter(|jobs| jobs.plan == plan.key()).map(|jobs| jobs.array);
         let earlier: Vec<String> = earlier.filter(|job| queue.contains_key(job)).collect();
-        if !earlier.is_empty() {
+        let there: usize = earlier.iter().filter_map(|job| queue.get(job)).flat_map(BTreeMap::values).sum();
+        let jobs = earlier.join(", ");
+        if there >= tasks && args.tasks.is_none() {
             println!(
-                "{name}: jobs of this folder are still queued or running ({}): the new tasks share the points with them",
-                earlier.join(", ")
+                "{name}: nothing to submit: {there} tasks of this sweep are queued or running ({jobs}), and take the \
+                 {left} points; --tasks N submits more tasks"
+            );
+            return Ok(());
+        }
+        if there > 0 {
+            println!(
+                "{name}: {there} tasks of this sweep are queued or running ({jobs}): the new tasks share the points with them"
             );
         }
     }
@@ -127,8 +140,13 @@ fn submit_planned(args: &SweepSubmitArgs, plan: &Plan) -> Result<(), String> {
     }
     let array = jobs.array(tasks).submit()?;
     let kept = |collect: &str| {
-        let jobs =
-            Submitted { array: array.clone(), collect: collect.to_string(), tasks, sweep: name.clone() };
+        let jobs = Submitted {
+            array: array.clone(),
+            collect: collect.to_string(),
+            tasks,
+            sweep: name.clone(),
+            plan: plan.key(),
+        };
         let text = serde_json::to_string(&jobs).map_err(|error| error.to_string())? + "\n";
         let path = results.join("jobs").join(format!("{array}.json"));
         in_folder(&results.join("jobs"), || files::write_one_of_many(&path, text.as_bytes()))

@@ -10,7 +10,7 @@ use sim_frontend::program::{Extra, OpClass, Program};
 
 use super::{Context, ContextOutput};
 use crate::clusters::{Refused, Wanted, cluster_of};
-use crate::code::Code;
+use crate::code::{Code, Fixed};
 use crate::error::SimError;
 use crate::grid::Kernel;
 use crate::report::KernelReport;
@@ -76,7 +76,7 @@ impl Context {
             program,
             &self.costs,
             self.chip.tensor.as_ref(),
-            self.chip.memory.constant.hit_latency,
+            Fixed { constant: self.chip.memory.constant.hit_latency, crossing: self.chip.sm.pipe_crossing },
             self.set,
         ));
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));

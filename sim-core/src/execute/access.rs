@@ -38,7 +38,8 @@ pub(crate) fn addresses(
         each(|l| (u64::from(low[l]) | u64::from(high[l]) << 32).wrapping_add_signed(op.imm))
     } else {
         let row = read_row(&warp.rows, &code.consts, op.src[0]);
-        each(|l| u64::from(row[l].wrapping_add(op.imm as u32)))
+        let scale = op.extra.access().map_or(0, |facts| facts.scale);
+        each(|l| u64::from((row[l] << scale).wrapping_add(op.imm as u32)))
     };
     if lanes != LaneMask::MAX {
         let first = out[first_lane(lanes)];

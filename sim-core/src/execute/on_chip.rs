@@ -58,15 +58,16 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let offset = op.imm as u32;
-        let any = row[first_lane(lanes)].wrapping_add(offset);
+        let address = |register: u32| (register << facts.scale).wrapping_add(offset);
+        let any = address(row[first_lane(lanes)]);
         let mut at = [any; WARP_LANES];
         if lanes == LaneMask::MAX {
             for lane in 0..WARP_LANES {
-                at[lane] = row[lane].wrapping_add(offset);
+                at[lane] = address(row[lane]);
             }
         } else {
             for lane in 0..WARP_LANES {
-                at[lane] = if lanes >> lane & 1 == 1 { row[lane].wrapping_add(offset) } else { any };
+                at[lane] = if lanes >> lane & 1 == 1 { address(row[lane]) } else { any };
             }
         }
         let set = self.world.instruction_set;

@@ -255,7 +255,7 @@ fn address(code: &Code, op: &Op, facts: &MemoryOp, registers: &Registers, lane: 
     let Some(base) = registers.optional(code, op.src[0], lane, if facts.address_64 { 64 } else { 32 }) else {
         return op.imm as u64;
     };
-    let sum = base.wrapping_add(op.imm as u64);
+    let sum = (base << facts.scale).wrapping_add(op.imm as u64);
     if facts.address_64 { sum } else { sum & 0xffff_ffff }
 }
 

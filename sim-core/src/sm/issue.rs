@@ -365,6 +365,7 @@ impl<P: Reconvergence> Sm<P> {
             self.units.occupy(unit, scheduler, now, occupancy);
         }
         earliest += self.charge();
+        let at_barrier = if class == OpClass::Barrier { self.arrive(now) } else { self.barrier_latency };
         match parked {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
@@ -374,7 +375,7 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
             None if class == OpClass::Barrier => {
-                let earliest = now + Cycle::from(self.barrier_latency.max(1));
+                let earliest = now + Cycle::from(at_barrier.max(1));
                 self.after_issue((scheduler, place), split, earliest, now);
             }
             None => self.after_issue((scheduler, place), split, earliest, now),
@@ -386,9 +387,16 @@ impl<P: Reconvergence> Sm<P> {
         if !self.resident.outgoing.is_empty() {
             self.send_packets(now);
         }
-        let others = if control { self.branch_latency } else { self.barrier_latency };
+        let others = if control { self.branch_latency } else { at_barrier };
         self.reschedule_touched(split, now, others);
         Ok(())
+    }
+
+    /// A warp arrives at a barrier: cycles until those go on that it is the last for.
+    fn arrive(&mut self, now: Cycle) -> u32 {
+        self.barriers_free = self.barriers_free.max(now) + Cycle::from(self.barrier_interval);
+        let wait = u32::try_from(self.barriers_free - now).unwrap_or(u32::MAX);
+        wait.saturating_add(self.barrier_latency)
     }
 
     /// A split that issued in this cycle looks for its next issue.

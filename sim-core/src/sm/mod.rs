@@ -150,6 +150,10 @@ pub struct Sm<P> {
     touched: Vec<SplitId>,
     notices: Vec<Notice>,
     barrier_latency: u32,
+    /// Cycles that an arrival at a barrier takes.
+    barrier_interval: u32,
+    /// When the next arrival at a barrier can be taken.
+    barriers_free: Cycle,
     branch_latency: u32,
     resident_warps: u32,
     /// Resident warps are counted up to this cycle.
@@ -220,6 +224,8 @@ impl<P: Reconvergence> Sm<P> {
             touched: Vec::new(),
             notices: Vec::new(),
             barrier_latency: chip.sm.barrier_latency,
+            barrier_interval: chip.sm.barrier_interval,
+            barriers_free: 0,
             branch_latency: chip.sm.branch_latency,
             resident_warps: 0,
             resident_since: 0,

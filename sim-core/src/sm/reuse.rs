@@ -37,6 +37,8 @@ impl<P: Reconvergence> Sm<P> {
             touched,
             notices,
             barrier_latency: _,
+            barrier_interval: _,
+            barriers_free,
             branch_latency: _,
             resident_warps,
             resident_since,
@@ -56,6 +58,7 @@ impl<P: Reconvergence> Sm<P> {
         memory.reset(spec);
         *recorder = None;
         *resident_since = 0;
+        *barriers_free = 0;
         let turns = std::mem::take(&mut stats.turns);
         let kernels = std::mem::take(&mut stats.kernels);
         *stats = SmStats { turns, kernels, ..SmStats::default() };

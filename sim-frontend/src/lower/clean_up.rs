@@ -5,9 +5,11 @@
 //! Copies and additions are followed by a data-flow analysis of what holds on every path to an operation
 //! (available expressions), so that it does not matter how often a register is written.
 
+use super::balance::balance;
 use super::combine::combine;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
+use super::scale::scale;
 use super::schedule::schedule;
 use super::select::select;
 use super::widen::widen;
@@ -47,8 +49,13 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
         remove_dead(func);
     }
     done.loads = if passes.wide_loads { widen(func) } else { 0 };
+    done.scaled = if passes.scaled_addresses { scale(func) } else { 0 };
+    if done.scaled > 0 {
+        remove_dead(func);
+    }
     done.ordered = if passes.schedule { schedule(func) } else { 0 };
     done.atomics = combine(func, passes.combine_atomics);
+    done.balanced = if passes.balance { balance(func) } else { 0 };
     done.after = count(func);
     done
 }

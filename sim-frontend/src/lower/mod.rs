@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod assembled;
+pub mod balance;
 pub mod cfg;
 pub mod clean_up;
 pub mod coalesce;
@@ -10,6 +11,7 @@ pub mod combine;
 pub mod ir;
 pub mod linear_scan;
 pub mod liveness;
+pub mod scale;
 pub mod schedule;
 pub mod select;
 pub mod sink;

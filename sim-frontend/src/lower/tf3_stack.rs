@@ -87,6 +87,7 @@ pub fn frame_access(
         signed: ty.is_signed(),
         reg_bits: crate::form::register_bits(ty).max(if ty.bits() <= 16 { 16 } else { 32 }),
         address_64: false,
+        scale: 0,
         alignment: ty.bytes().next_power_of_two() as u8,
         atomic: None,
         hint: None,

@@ -29,6 +29,7 @@ pub fn facts(form: &Form, space: StateSpace, reg_bits: u8, address_64: bool) -> 
         signed: form.ty.is_signed(),
         reg_bits,
         address_64,
+        scale: 0,
         alignment: (form.ty.bytes() * u32::from(form.mods.vector.max(1))).next_power_of_two() as u8,
         atomic: form.mods.atomic.map(|op| (op, form.ty)),
         hint: None,

@@ -28,6 +28,8 @@ pub struct MemoryOp {
     pub reg_bits: u8,
     /// The address register `src[0]` holds 64 bits (else 32, zero-extended).
     pub address_64: bool,
+    /// The address register is shifted to the left by so much first: 0 but for shared memory, whose addresses have 32 bits.
+    pub scale: u8,
     /// Bytes that the address must be a multiple of, a power of two.
     pub alignment: u8,
     /// Atomics: the operation and the type of the element.

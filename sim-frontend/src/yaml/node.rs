@@ -15,12 +15,14 @@ pub(super) fn span(start: usize, length: usize) -> Span {
 }
 
 /// A value and its place.
+#[derive(Clone)]
 pub(super) struct Node {
     pub at: Span,
     pub kind: Kind,
 }
 
 /// What a value is.
+#[derive(Clone)]
 pub(super) enum Kind {
     /// No group: `null` too, and numbers that JSON does not have.
     Scalar(Value),

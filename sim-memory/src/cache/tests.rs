@@ -7,6 +7,7 @@ fn spec(ways: u32, sets: u32) -> CacheSpec {
     CacheSpec {
         set_aside_ways: None,
         dirty_ways: None,
+        equal_stores_stay_clean: true,
         size_bytes: 128 * ways * sets,
         ways,
         sector_bytes: 128,
@@ -338,6 +339,7 @@ fn a_cache_at_rest_has_nothing_under_way() {
     let spec = CacheSpec {
         set_aside_ways: None,
         dirty_ways: None,
+        equal_stores_stay_clean: true,
         size_bytes: 1024,
         ways: 4,
         sector_bytes: 32,
@@ -403,6 +405,24 @@ fn lines_of_class_last_go_after_others_and_have_so_many_ways_at_most() {
     cache.fill(0, 0, &data);
     assert_eq!(present(&cache), [0, 5, 7, 8]);
     cache.check_idle().expect("counted");
+}
+
+#[test]
+fn equal_bytes_leave_a_line_clean_if_the_cache_keeps_that_rule() {
+    for keeps in [true, false] {
+        let mut cache = Cache::new(&CacheSpec { equal_stores_stay_clean: keeps, ..spec(4, 1) });
+        let data = [7; 128];
+        assert_eq!(cache.write(0, 0, FULL, &data), Outcome::Done);
+        let changes = cache.changes;
+        cache.clean_all(|_, _, _| {});
+        assert_eq!(cache.write(0, 0, FULL, &data), Outcome::Done);
+        assert_eq!(cache.changes, changes, "no byte has changed");
+        assert_eq!(cache.dirty_lines[0], u32::from(!keeps));
+        let mut written = 0;
+        cache.clean_all(|_, _, _| written += 1);
+        assert_eq!(written, u32::from(!keeps));
+        assert_eq!(cache.check_idle(), Ok(()));
+    }
 }
 
 #[test]

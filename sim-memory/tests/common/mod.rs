@@ -34,6 +34,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         mshrs: 4,
         mshr_merges: 2,
         dirty_ways: None,
+        equal_stores_stay_clean: true,
         hit_latency: 5,
         index: IndexFunction::Linear,
     };

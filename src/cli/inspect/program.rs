@@ -331,8 +331,12 @@ fn operands(program: &Program, pc: Pc) -> String {
     written.extend(preds(&op.pdst));
     let mut read = match op.extra {
         // The address, then what is stored.
-        Extra::Memory(_) => {
-            let base = op.src[0].is_some().then(|| row_name(program, op.src[0]));
+        Extra::Memory(facts) => {
+            let times = match facts.scale {
+                0 => String::new(),
+                scale => format!(".X{}", 1 << scale),
+            };
+            let base = op.src[0].is_some().then(|| row_name(program, op.src[0]) + &times);
             let address = match (base, op.imm) {
                 (Some(base), 0) => format!("[{base}]"),
                 (Some(base), offset) => format!("[{base}{offset:+}]"),

@@ -44,6 +44,7 @@ impl<'a> Translator<'_, 'a> {
             signed: false,
             reg_bits: 32,
             address_64: true,
+            scale: 0,
             alignment: 1,
             atomic: None,
             hint: None,

@@ -1,0 +1,55 @@
+//! What was measured on an H100 (data/h100/microbenchmarks.jsonl), to the cycle: barriers, and chains of operations of two
+//! pipelines.
+
+#![allow(missing_docs, reason = "tests")]
+
+use sim_frontend::diagnostic::Source;
+use warpsim::device::{Device, DeviceRequest, Kernel};
+
+/// Core cycles that a line takes in a block of so many threads, from kernels that have it so often and twice as often.
+fn cycles(line: &str, threads: u32) -> f64 {
+    const TIMES: usize = 128;
+    let run = |times: usize| {
+        let body = line.repeat(times);
+        let text = format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
+             .reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %a;\n\
+             mov.u32 %r1, %tid.x;\nadd.u32 %r2, %r1, 7;\nxor.b32 %r3, %r2, 5;\n\
+             cvt.rn.f32.u32 %f1, %r1;\nadd.f32 %f2, %f1, 0f40000000;\nadd.f32 %f3, %f1, 0f40400000;\n\
+             {body}ld.param.u64 %a, [out];\nst.global.u32 [%a], %r1;\nst.global.f32 [%a+4], %f1;\nret;\n}}\n"
+        );
+        let request = DeviceRequest { chip: "h100".into(), ..DeviceRequest::default() };
+        let mut device = Device::new(&request).unwrap_or_else(|errors| panic!("{}", errors[0]));
+        let module = device.load(&Source::new("k.ptx", &text)).unwrap_or_else(|error| panic!("{error}"));
+        let out = device.malloc("out", 8, 1).expect("fits");
+        device
+            .launch(&Kernel::new(module, "k", [1; 3], [threads, 1, 1], &out.to_le_bytes()))
+            .expect("a launch");
+        device.synchronize(&|_, _, _| {}).expect("no fault");
+        device.take().expect("nothing is queued").report.cycles
+    };
+    (run(2 * TIMES) - run(TIMES)) as f64 / TIMES as f64
+}
+
+#[test]
+fn barriers_take_what_they_take_for_each_number_of_warps() {
+    for (threads, measured) in [(32, 14.0), (64, 16.0), (128, 20.0), (256, 28.03), (512, 44.03), (1024, 76.0)]
+    {
+        let ours = cycles("bar.sync 0;\n", threads);
+        assert!((ours - measured).abs() <= 1.0, "{threads} threads: {ours}, measured {measured}");
+    }
+}
+
+#[test]
+fn pairs_of_dependent_operations_take_longer_across_pipelines() {
+    let xor = "xor.b32 %r1, %r1, %r2;\n";
+    let shift = "shf.l.wrap.b32 %r1, %r1, %r2, 3;\n";
+    let product = "mad.lo.u32 %r1, %r1, %r3, %r2;\n";
+    let [add, fma] = ["add.f32 %f1, %f1, %f2;\n", "fma.rn.f32 %f1, %f1, %f2, %f3;\n"];
+    for (pair, measured) in
+        [([xor, shift], 8.0), ([add, fma], 8.06), ([xor, product], 10.06), ([shift, product], 10.06)]
+    {
+        let ours = cycles(&pair.concat(), 32);
+        assert!((ours - measured).abs() <= 0.1, "{pair:?}: {ours}, measured {measured}");
+    }
+}
