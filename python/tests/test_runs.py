@@ -125,8 +125,8 @@ def test_liveness_is_studied():
 
 
 def test_microbenchmarks_are_beside_what_was_published():
-    table = warpsim.study_microbenchmarks(["gtx280"], gated=True)
-    assert len(table) and set(table["chip"]) == {"gtx280"} and all(table["holds"])
+    table = warpsim.study_microbenchmarks(["gtx980"], gated=True)
+    assert len(table) and set(table["chip"]) == {"gtx980"} and all(table["holds"])
     for row in table:
         assert row["published"] is None or abs(100 * (row["ours"] / row["published"] - 1) - row["error"]) < 1e-6
     with pytest.raises(warpsim.Error, match="no measurements for `none`"):
@@ -147,7 +147,7 @@ programs:
 - program: no-such-program
   kernels: [{kernel: k, measured: {m: {cycles: 5}}}]
 workloads:
-- run: vecadd n=256
+- run: vecadd --set n=256
   kernels: [{kernel: vecadd, launch: 0, measured: {m: {cycles: 1000, dram_read_sectors: 64}}}]
 """
 

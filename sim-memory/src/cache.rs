@@ -98,7 +98,7 @@ pub struct Cache {
     dirty_lines: Vec<u32>,
     /// How many lines of a set may be dirty.
     most_dirty: u32,
-    /// [cache-writeEq] is kept.
+    /// A store of the bytes that are there already leaves a line clean.
     equal_clean: bool,
     ways: usize,
     sets: u64,
