@@ -16,20 +16,16 @@ pub fn terminated() -> bool {
     TERMINATED.load(Ordering::Relaxed)
 }
 
-/// Time from SIGTERM to the end of a process that has not ended by itself. Slurm kills 30 seconds after the signal if it
-/// is not configured otherwise (`KillWait`).
-const GRACE: Duration = Duration::from_secs(10);
-
 /// SIGTERM, which Slurm sends before it ends a task, stops what is simulated. What cannot be stopped, as the filling of
-/// buffers and references of results, has a time of grace; then `last` is called, and the process ends with what that gives.
-pub fn on_termination(last: impl Fn() -> u8 + Send + 'static) {
+/// buffers and references of results, has the time `grace`; then `last` is called, and the process ends with what that gives.
+pub fn on_termination(grace: Duration, last: impl Fn() -> u8 + Send + 'static) {
     let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGTERM]) else { return };
     // Without the thread the signal is not answered, and the task is killed some time later.
     let _ = std::thread::Builder::new().name("signals".into()).spawn(move || {
         if signals.forever().next().is_some() {
             TERMINATED.store(true, Ordering::Relaxed);
             STOP.store(true, Ordering::Relaxed);
-            std::thread::sleep(GRACE);
+            std::thread::sleep(grace);
             std::process::exit(i32::from(last()));
         }
     });

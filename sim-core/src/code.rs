@@ -339,13 +339,10 @@ fn lengthen(decoded: &mut [DecodedOp], crossing: u32) {
         let Some(side) = multiplies(op).filter(|_| op.class == OpClass::Data && !op.injected) else {
             continue;
         };
-        let written = &op.slots[..usize::from(op.slots_written)];
         let behind = decoded[pc + 1..].iter().take(NEAR);
         // What follows a branch is not known.
-        let straight = behind.take_while(|next| !next.control || next.injected);
-        let user = straight.into_iter().find(|next| {
-            next.slots[..usize::from(next.slots_used)].iter().any(|slot| written.contains(slot))
-        });
+        let mut straight = behind.take_while(|next| !next.control || next.injected);
+        let user = straight.find(|next| next.slots().iter().any(|slot| op.written().contains(slot)));
         if user.is_some_and(|user| user.class == OpClass::Data && multiplies(user) == Some(!side)) {
             let more = u16::try_from(crossing).unwrap_or(u16::MAX);
             decoded[pc].latency = decoded[pc].latency.saturating_add(more);

@@ -331,8 +331,8 @@ impl Cache {
     }
 
     /// `write`: writes the bytes of `mask` and marks them dirty, except where the same clean bytes are
-    /// already there [cache-writeEq], if the cache is to keep that rule. Reserves the line if it is absent [cache-write]. Defers where a dirty line must be
-    /// written back first: no way can be evicted, or too many are dirty.
+    /// already there [cache-writeEq], if the cache is to keep that rule. Reserves the line if it is absent
+    /// [cache-write]. Defers where a dirty line must be written back first: no way can be evicted, or too many are dirty.
     pub fn write(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) -> Outcome {
         let found = self.find(set, line);
         let equal =

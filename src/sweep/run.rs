@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::Duration;
 
 use super::claims::{Claims, DEATHS};
 use super::collect;
@@ -16,6 +17,10 @@ use crate::known::Known;
 use crate::memory;
 use crate::program;
 use crate::study::jobs;
+
+/// Time from SIGTERM to the end of a process that has not ended by itself. Slurm kills 30 seconds after the signal if it
+/// is not configured otherwise (`KillWait`).
+const GRACE: Duration = Duration::from_secs(10);
 
 /// What a task says that SIGTERM has ended.
 const TERMINATED: &str = "ended by SIGTERM: points under way were given back";
@@ -58,7 +63,7 @@ fn run_planned(
     on_interrupt();
     let claims = Claims::of(store.folder());
     let held = claims.held();
-    on_termination(move || {
+    on_termination(GRACE, move || {
         held.give_back();
         status::INTERRUPTED
     });
@@ -136,7 +141,9 @@ fn working(args: &SweepWorkArgs) -> Result<u8, String> {
         std::fs::canonicalize(&args.results).map_err(|error| files::unreadable(&args.results, &error))?;
     let claims = Claims::of(&results);
     let held = claims.held();
-    on_termination(move || {
+    // A process of a point ends before the one that waits for it: what is left of a task then is killed.
+    let grace = if args.point.is_some() { GRACE / 2 } else { GRACE };
+    on_termination(grace, move || {
         held.give_back();
         println!("{TERMINATED}");
         status::DONE

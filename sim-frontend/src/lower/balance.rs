@@ -1,10 +1,11 @@
 //! Sums and shifts that the multipliers of the FP32 lanes do as well as the integer lanes: NVIDIA's assembler writes them as
-//! multiplications (IMAD.SHL, IMAD.IADD) from compute capability 7.0 on. Shifts to the left by a constant always become one;
-//! additions of two operands as long as the integer lanes have more to do in a basic block. Values stay what they were.
+//! multiplications (IMAD.SHL, IMAD.IADD) from compute capability 7.0 on. Shifts to the left by a constant always become one
+//! (of ptxas nine of ten), additions of two registers as long as the integer lanes have more to do in a basic block. Values
+//! stay what they were.
 
-use super::ir::{Func, Inst, Operand, PredOperand};
+use super::ir::{Func, Inst, Operand};
+use super::select::{is_sum, low, power};
 use super::work::count;
-use crate::form::{Form, Half};
 use crate::isa::Root;
 use crate::program::{OpClass, Text};
 use sim_memory::vocabulary::ScalarType;
@@ -25,9 +26,8 @@ pub fn balance(func: &mut Func) -> u32 {
     }
     let mut given = 0;
     for block in &mut func.blocks {
-        for inst in block.insts.iter_mut().filter(|inst| shift(inst).is_some()) {
-            if let Some(by) = shift(inst) {
-                let by = Operand::Const { bits: 1 << by, wide: false };
+        for inst in &mut block.insts {
+            if let Some(by) = factor(inst) {
                 *inst = product(inst, Root::Mul, [inst.src[0], by, Operand::None], "shl as mul.lo");
                 given += 1;
             }
@@ -60,35 +60,27 @@ pub fn balance(func: &mut Func) -> u32 {
 
 /// `mul.lo.u32`, `mad.lo.u32` in the place of another.
 fn product(of: &Inst, root: Root, [a, b, c]: [Operand; 3], text: &'static str) -> Inst {
-    let mut form = Form::plain(root, ScalarType::U32);
-    form.mods.half = Some(Half::Lo);
     let src = [a, b, c, Operand::None, Operand::None];
-    Inst { form, opcode: None, src, imm: 0, text: Text::Made(text), ..of.clone() }
+    Inst { form: low(root), opcode: None, src, imm: 0, text: Text::Made(text), ..of.clone() }
 }
 
-/// By how much an instruction shifts 32 bits to the left.
-fn shift(inst: &Inst) -> Option<u32> {
-    let plain = inst.class == OpClass::Data && (inst.form.root, inst.form.ty) == (Root::Shl, ScalarType::B32);
-    match (inst.src[0], inst.src[1]) {
-        (Operand::Reg(_), Operand::Const { bits: by @ 1..=31, wide: false }) if plain => Some(by as u32),
-        _ => None,
-    }
+/// What a shift of 32 bits to the left by a constant multiplies by.
+fn factor(inst: &Inst) -> Option<Operand> {
+    let plain = inst.class == OpClass::Data && inst.form.ty == ScalarType::B32;
+    (plain && matches!(inst.src[0], Operand::Reg(_))).then(|| power(inst, 31))?
 }
 
-/// A sum of two operands of 32 bits, as a + b · factor with a factor of 1 or -1: b, the factor, a.
+/// A sum of two registers of 32 bits: what is multiplied, by 1 or -1, and what is added to it.
 fn sum(inst: &Inst) -> Option<(Operand, i32, Operand)> {
-    let mods = &inst.form.mods;
-    let plain = inst.class == OpClass::Data
-        && matches!(inst.form.ty, ScalarType::S32 | ScalarType::U32)
-        && inst.pdst == [super::ir::PredOperand::None; 2]
-        && inst.psrc == [PredOperand::None; 2]
-        && !(mods.sat || mods.cc || mods.third);
     let [a, b, ..] = inst.src;
     // The factor takes the place of a constant.
     let registers = matches!((a, b), (Operand::Reg(_), Operand::Reg(_)));
+    if inst.class != OpClass::Data || inst.form.ty.bits() != 32 || !registers {
+        return None;
+    }
     match inst.form.root {
-        Root::Add if plain && registers => Some((a, 1, b)),
-        Root::Sub if plain && registers => Some((b, -1, a)),
+        Root::Add if is_sum(inst, Root::Add) => Some((a, 1, b)),
+        Root::Sub if is_sum(inst, Root::Sub) => Some((b, -1, a)),
         _ => None,
     }
 }

@@ -171,7 +171,7 @@ fn one_constant(operands: &[Operand]) -> bool {
 }
 
 /// An addition, or a subtraction of the second operand, without saturation and carry.
-fn is_sum(inst: &Inst, root: Root) -> bool {
+pub(super) fn is_sum(inst: &Inst, root: Root) -> bool {
     let mods = &inst.form.mods;
     let whole = matches!(inst.form.ty, ScalarType::S32 | ScalarType::U32 | ScalarType::S64 | ScalarType::U64);
     inst.form.root == root && whole && !mods.sat && !mods.cc && !mods.third
@@ -283,7 +283,7 @@ fn combine(giver: &Inst, user: &Inst, slot: usize) -> Option<Inst> {
 }
 
 /// The power of two that a shift to the left by a constant multiplies by.
-fn power(inst: &Inst, most: u64) -> Option<Operand> {
+pub(super) fn power(inst: &Inst, most: u64) -> Option<Operand> {
     match inst.src[1] {
         Operand::Const { bits, wide: false } if inst.form.root == Root::Shl && bits <= most => {
             Some(Operand::Const { bits: 1 << bits, wide: false })
@@ -337,8 +337,10 @@ fn multiply(giver: &Inst, user: &Inst, slot: usize) -> Option<Inst> {
         Some(Half::Wide) if product && long && !minus => {
             (wide(Root::Mad, giver.form.ty), giver.src[0], giver.src[1])
         }
-        Some(Half::Lo) if product && !long => (low(), giver.src[0], giver.src[1]),
-        None if giver.form.ty == ScalarType::B32 && !long => (low(), giver.src[0], power(giver, 31)?),
+        Some(Half::Lo) if product && !long => (low(Root::Mad), giver.src[0], giver.src[1]),
+        None if giver.form.ty == ScalarType::B32 && !long => {
+            (low(Root::Mad), giver.src[0], power(giver, 31)?)
+        }
         _ => return None,
     };
     if minus {
@@ -355,9 +357,9 @@ fn multiply(giver: &Inst, user: &Inst, slot: usize) -> Option<Inst> {
     Some(made(user, form, [a, b, c, Operand::None, Operand::None], text))
 }
 
-/// `mad.lo.u32`.
-fn low() -> Form {
-    let mut form = Form::plain(Root::Mad, ScalarType::U32);
+/// `mul.lo.u32`, `mad.lo.u32`.
+pub(super) fn low(root: Root) -> Form {
+    let mut form = Form::plain(root, ScalarType::U32);
     form.mods.half = Some(Half::Lo);
     form
 }
