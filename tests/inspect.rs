@@ -94,12 +94,18 @@ fn every_program_of_every_workload_can_be_inspected() {
         }
     }
     assert!(files.len() > 60, "{}", files.len());
+    files.sort_unstable();
+    let mut drawn_of = None;
     for file in files {
         let name = file.display().to_string();
         let shown = text(&["inspect", &name]);
         assert!(shown.contains("kernel ") && shown.contains("limited by"), "{name}");
-        let drawn = text(&["inspect", &name, "--graphviz"]);
-        assert_eq!(drawn.matches('{').count(), drawn.matches('}').count(), "{name}");
+        // One drawing a workload.
+        if drawn_of.as_deref() != file.parent() {
+            let drawn = text(&["inspect", &name, "--graphviz"]);
+            assert_eq!(drawn.matches('{').count(), drawn.matches('}').count(), "{name}");
+            drawn_of = file.parent().map(std::path::Path::to_path_buf);
+        }
     }
 }
 
