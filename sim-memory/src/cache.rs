@@ -96,6 +96,8 @@ pub struct Cache {
     dirty_sets: Vec<u64>,
     /// For each set: the number of its dirty lines.
     dirty_lines: Vec<u32>,
+    /// For each set: the number of its lines that cannot be evicted.
+    held: Vec<u32>,
     /// How many lines of a set may be dirty.
     most_dirty: u32,
     /// A store of the bytes that are there already leaves a line clean.
@@ -131,7 +133,7 @@ impl Cache {
         }
         let count = (spec.size_bytes / LINE_BYTES) as usize;
         let number = spec.sets().max(1);
-        let Self { tags, lines, data, order, classed, dirty_sets, dirty_lines, ways, sets, .. } = self;
+        let Self { tags, lines, data, order, classed, dirty_sets, dirty_lines, held, ways, sets, .. } = self;
         tags.clear();
         tags.resize(count, short(UNUSED));
         lines.clear();
@@ -149,6 +151,8 @@ impl Cache {
         dirty_sets.resize(number.div_ceil(64) as usize, 0);
         dirty_lines.clear();
         dirty_lines.resize(number as usize, 0);
+        held.clear();
+        held.resize(number as usize, 0);
         (*ways, *sets) = (spec.ways as usize, u64::from(number));
         let Self { index, by_sets, fold, stats, changes, stores, most_dirty, equal_clean, .. } = self;
         *most_dirty = spec.dirty_ways.unwrap_or(u32::MAX);
@@ -167,6 +171,7 @@ impl Cache {
             classed: Vec::new(),
             dirty_sets: Vec::new(),
             dirty_lines: Vec::new(),
+            held: Vec::new(),
             most_dirty: 0,
             equal_clean: true,
             lines: Vec::new(),
@@ -230,6 +235,10 @@ impl Cache {
     /// The way that a reservation replaces: an unused one, else the least recently used evictable one; lines
     /// of class `first` are replaced before others.
     fn victim(&self, set: u64) -> Option<usize> {
+        // Where loads are scattered, many ask again each cycle for a way of a set that has none.
+        if self.held.get(set as usize).is_none_or(|held| *held as usize == self.ways) {
+            return None;
+        }
         let mut evictable = self
             .order
             .ways(set as usize)
@@ -269,6 +278,7 @@ impl Cache {
     fn drop_line(&mut self, set: u64, i: usize) {
         let old = std::mem::replace(&mut self.lines[i], INIT);
         self.dirty_lines[set as usize] -= u32::from(old.dirty != 0);
+        self.held[set as usize] -= u32::from(!old.can_evict());
         self.classed[set as usize] -= u32::from(old.class != Class::Normal);
         self.tags[i] = short(UNUSED);
         self.order.freed(set as usize, i);
@@ -293,6 +303,7 @@ impl Cache {
         };
         let state = &mut self.lines[i];
         state.filling |= mask & !state.valid;
+        self.held[set as usize] += u32::from(state.can_evict() && !*pinned);
         state.pins += u32::from(!*pinned);
         *pinned = true;
         self.order.used(set as usize, i);
@@ -315,11 +326,13 @@ impl Cache {
         }
         let state = &mut self.lines[i];
         if mask & !state.valid != 0 {
+            self.held[set as usize] += u32::from(state.can_evict() && !*pinned);
             state.pins += u32::from(!*pinned);
             *pinned = true;
             return Outcome::Defer;
         }
         state.pins -= u32::from(*pinned);
+        self.held[set as usize] -= u32::from(state.can_evict() && *pinned);
         *pinned = false;
         copy(data, &self.data[i], mask);
         if state.flushed && state.can_evict() {
@@ -361,8 +374,10 @@ impl Cache {
             self.dirty_sets[set as usize / 64] |= 1 << (set % 64);
             self.dirty_lines[set as usize] += u32::from(becomes_dirty);
             copy(&mut self.data[i], data, mask);
-            self.lines[i].valid |= mask;
-            self.lines[i].dirty |= mask;
+            let state = &mut self.lines[i];
+            self.held[set as usize] += u32::from(state.can_evict() && mask != 0);
+            state.valid |= mask;
+            state.dirty |= mask;
         }
         self.order.used(set as usize, i);
         Outcome::Done
@@ -410,6 +425,7 @@ impl Cache {
                 } else {
                     // Bytes outside of the mask stay dirty.
                     self.lines[i].valid &= !mask;
+                    // Some are left: it is dirty still.
                     self.lines[i].dirty &= !mask;
                 }
                 Outcome::Done
@@ -454,6 +470,9 @@ impl Cache {
 
     /// The least recently used line of a set that is dirty and not pinned.
     fn oldest_dirty(&self, set: u64) -> Option<usize> {
+        if self.dirty_lines.get(set as usize).is_none_or(|dirty| *dirty == 0) {
+            return None;
+        }
         let lines = &self.lines;
         self.order.ways(set as usize).find(|&i| lines[i].dirty != 0 && lines[i].pins == 0)
     }
@@ -463,6 +482,7 @@ impl Cache {
     pub fn write_back_one(&mut self, set: u64) -> Option<(u64, ByteMask, LineData)> {
         let i = self.oldest_dirty(set)?;
         self.dirty_lines[set as usize] -= 1;
+        self.held[set as usize] -= 1;
         let state = &mut self.lines[i];
         let dirty = std::mem::take(&mut state.dirty);
         let tag = state.tag;
@@ -544,6 +564,7 @@ impl Cache {
                     if line.tag != UNUSED && line.dirty != 0 {
                         sink(line.tag, line.dirty, &self.data[i]);
                         line.dirty = 0;
+                        self.held[set] -= u32::from(line.can_evict());
                     }
                 }
             }
@@ -590,6 +611,24 @@ impl Cache {
         }
     }
 
+    /// Checks what is counted of the lines of each set.
+    fn check_counts(&self) -> Result<(), String> {
+        let counted = self.dirty_lines.iter().zip(&self.held);
+        for (lines, (&dirty, &held)) in self.lines.chunks(self.ways.max(1)).zip(counted) {
+            let count =
+                |which: &dyn Fn(&Line) -> bool| lines.iter().filter(|line| which(line)).count() as u32;
+            for (what, found, counted) in [
+                ("dirty", count(&|line| line.dirty != 0), dirty),
+                ("not to be evicted", count(&|line| !line.can_evict()), held),
+            ] {
+                if found != counted {
+                    return Err(format!("{found} lines of a set are {what}, {counted} were counted"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the invariants of all lines, and that the cache is idle: no line is pinned or filling.
     ///
     /// # Errors
@@ -611,12 +650,7 @@ impl Cache {
                 return wrong("is pinned by no operation");
             }
         }
-        for (lines, &counted) in self.lines.chunks(self.ways.max(1)).zip(&self.dirty_lines) {
-            let dirty = lines.iter().filter(|line| line.dirty != 0).count();
-            if dirty != counted as usize {
-                return Err(format!("{dirty} lines of a set are dirty, {counted} were counted"));
-            }
-        }
+        self.check_counts()?;
         let classed = self.lines.iter().filter(|line| line.class != Class::Normal).count();
         if classed != self.classed.iter().sum::<u32>() as usize {
             return Err(format!("{classed} lines are of other classes than normal, others were counted"));

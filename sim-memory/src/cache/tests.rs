@@ -265,6 +265,7 @@ proptest! {
                     prop_assert_eq!(got, expected);
                 }
             }
+            prop_assert_eq!(cache.check_counts(), Ok(()));
         }
     }
 }
