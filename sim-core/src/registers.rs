@@ -102,6 +102,26 @@ pub fn write_loaded(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lane: u32, 
     }
 }
 
+/// Writes what one address holds to the destination registers of all `lanes`, which loaded it.
+pub fn write_uniform(rows: &mut [LaneRow], op: &Op, facts: &MemoryOp, lanes: LaneMask, bytes: &[u8]) {
+    let size = usize::from(facts.element_bytes);
+    let mut write = |row: usize, value: u32| {
+        let Some(row) = rows.get_mut(row) else { return };
+        for lane in 0..WARP_LANES {
+            row.0[lane] = if lanes >> lane & 1 == 1 { value } else { row.0[lane] };
+        }
+    };
+    for (row, element) in op.dst.iter().zip(bytes.chunks_exact(size.max(1))) {
+        if row.is_some() {
+            let value = extend(from_bytes(element), facts);
+            write(row.0.into(), value as u32);
+            if facts.reg_bits > 32 {
+                write(usize::from(row.0) + 1, (value >> 32) as u32);
+            }
+        }
+    }
+}
+
 /// The rows of the words that an access moves between memory and `registers` as they are, and the number of words; `None`
 /// where elements are narrower than words or than their registers.
 #[inline(always)]

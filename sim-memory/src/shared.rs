@@ -114,6 +114,34 @@ impl BankRule {
         }
     }
 
+    /// The number of turns of an access of two or four whole words a lane; inactive lanes stand at an active lane's
+    /// address.
+    #[inline(always)]
+    pub fn turns_of_words(self, at: &[u32; WARP_LANES], lanes: LaneMask, bytes: u32, load: bool) -> u32 {
+        if lanes == LaneMask::MAX && self.by_words() && matches!(bytes, 8 | 16) {
+            let halved = self == Self::WordsOfPairs && load && all_in_pairs(at);
+            let group = (128 / bytes) as usize * if halved { 2 } else { 1 };
+            // The lanes of a group whose words lie within 32 in a row need one word of each bank.
+            let near = |lanes: &[u32]| {
+                let (mut least, mut most) = (u32::MAX, 0);
+                for &at in lanes {
+                    (least, most) = (least.min(at), most.max(at));
+                }
+                most - least + bytes <= 128
+            };
+            let all = match group {
+                8 => at.as_chunks::<8>().0.iter().all(|lanes| near(lanes)),
+                16 => at.as_chunks::<16>().0.iter().all(|lanes| near(lanes)),
+                _ => near(at),
+            };
+            if all {
+                return (WARP_LANES / group) as u32;
+            }
+        }
+        let at = at.map(u64::from);
+        if load { self.turns_of_load(&at, lanes, bytes) } else { self.turns(&at, lanes, bytes) }
+    }
+
     /// The number of turns the banks need for an access that is no load: 1 without bank conflicts.
     #[inline(always)]
     pub fn turns(self, addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u32) -> u32 {
@@ -209,6 +237,17 @@ pub fn conflict_degree(addresses: &[u64; WARP_LANES], lanes: LaneMask, bytes: u3
         return if most - least < banks { 1 } else { turns(&first, lanes, shift) };
     }
     turns_by_groups(addresses, lanes, bytes, banks, 1)
+}
+
+/// [`in_pairs`] of all 32 lanes.
+#[inline(always)]
+fn all_in_pairs(at: &[u32; WARP_LANES]) -> bool {
+    let (mut next, mut second) = (0, 0);
+    for [a, b, c, d] in at.as_chunks::<4>().0 {
+        next |= (a ^ b) | (c ^ d);
+        second |= (a ^ c) | (b ^ d);
+    }
+    next == 0 || second == 0
 }
 
 /// Active lanes `n` and `n ^ 1`, or `n` and `n ^ 2`, have the same address.
@@ -385,6 +424,17 @@ mod tests {
             proptest::prop_assert_eq!(rule.turns(&at, lanes, bytes), literal(&at, lanes, bytes, 32, 1));
             let before = BankRule::Words.turns_of_load(&at, lanes, bytes);
             proptest::prop_assert_eq!(before, literal(&at, lanes, bytes, 32, 1));
+            // Inactive lanes stand at the first active one's address; lanes of a quarter-warp often lie near each other.
+            let near = |lane: usize| 512 * words[lane / 8 * 8] + at[lane] % 128;
+            for (lanes, near_by) in [(LaneMask::MAX, false), (LaneMask::MAX, true), (lanes | 1, true)] {
+                let of = |lane: usize| if near_by { near(lane) } else { at[lane] };
+                let first = of(lanes.trailing_zeros() as usize);
+                let at: [u64; 32] = std::array::from_fn(|l| if lanes >> l & 1 == 1 { of(l) } else { first });
+                for (rule, load) in [(rule, true), (rule, false), (BankRule::Words, true)] {
+                    let turns = if load { rule.turns_of_load(&at, lanes, bytes) } else { rule.turns(&at, lanes, bytes) };
+                    proptest::prop_assert_eq!(rule.turns_of_words(&at.map(|at| at as u32), lanes, bytes, load), turns);
+                }
+            }
         }
     }
 

@@ -14,7 +14,10 @@ use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
-use crate::registers::{extend, first_lane, from_bytes, read_element, read_row, write_element, write_loaded};
+use crate::registers::{
+    extend, first_lane, from_bytes, read_element, read_row, rows_of_words, write_element, write_loaded,
+    write_uniform,
+};
 
 impl<P: Reconvergence> Resident<P> {
     /// Loads and stores of one word a lane, the most of what kernels do in shared memory. `None` where the access is another one or faults:
@@ -144,14 +147,31 @@ impl<P: Reconvergence> Resident<P> {
             return self.shared_of_cluster(kernel, w, pc, op, facts, lanes, addresses);
         }
         let memory = block.shared.bytes_mut();
-        match op.class {
-            OpClass::Load => {
+        // Whole words are moved row by row.
+        let moved = match op.class {
+            OpClass::Load => rows_of_words(&op.dst, facts),
+            OpClass::Store if !self.watching => rows_of_words(&op.src[1..], facts),
+            _ => None,
+        };
+        let mut at = [0; WARP_LANES];
+        for lane in 0..WARP_LANES {
+            at[lane] = addresses[lane] as u32;
+        }
+        let set = self.world.instruction_set;
+        match (op.class, &moved) {
+            (OpClass::Load, Some((rows, words))) => {
+                wide::load(set, memory, &mut warp.rows, &rows[..*words], &at, lanes);
+            }
+            (OpClass::Store, Some((rows, words))) => {
+                wide::store(memory, &warp.rows, &code.consts, &rows[..*words], &at, lanes);
+            }
+            (OpClass::Load, None) => {
                 for lane in Lanes(lanes) {
                     let at = addresses[lane as usize] as usize;
                     write_loaded(&mut warp.rows, op, facts, lane, &memory[at..at + bytes]);
                 }
             }
-            OpClass::Store => {
+            (OpClass::Store, None) => {
                 let each = usize::from(facts.element_bytes);
                 for lane in Lanes(lanes) {
                     let at = addresses[lane as usize] as usize;
@@ -206,6 +226,9 @@ impl<P: Reconvergence> Resident<P> {
         }
         let latencies = &self.world.latency;
         let degree = match op.class {
+            class if moved.is_some() => {
+                latencies.bank_rule.turns_of_words(&at, lanes, bytes as u32, class == OpClass::Load)
+            }
             OpClass::Load => latencies.bank_rule.turns_of_load(addresses, lanes, bytes as u32),
             _ => latencies.bank_rule.turns(addresses, lanes, bytes as u32),
         };
@@ -255,7 +278,8 @@ impl<P: Reconvergence> Resident<P> {
         let mut buffer = [0u8; 16];
         let mut distinct = 0;
         let mut last = None;
-        for lane in Lanes(lanes) {
+        let uniform = uniform(addresses);
+        for lane in Lanes(if uniform { lanes & lanes.wrapping_neg() } else { lanes }) {
             let address = addresses[lane as usize];
             if last != Some(address) {
                 let physical = address.wrapping_add(CONST_BASE);
@@ -273,7 +297,12 @@ impl<P: Reconvergence> Resident<P> {
                     u32::from(!Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address));
                 last = Some(address);
             }
-            write_loaded(&mut warp.rows, op, facts, lane, &buffer[..bytes as usize]);
+            let found = &buffer[..bytes as usize];
+            if uniform {
+                write_uniform(&mut warp.rows, op, facts, lanes, found);
+            } else {
+                write_loaded(&mut warp.rows, op, facts, lane, found);
+            }
         }
         self.outcome = Step::DoneAfter {
             latency: world.latency.constant + distinct.saturating_sub(1),
@@ -319,7 +348,8 @@ impl<P: Reconvergence> Resident<P> {
         let bytes = usize::from(facts.element_bytes) * usize::from(facts.vector);
         let warp = &mut self.warps[w];
         let (mut distinct, mut last) = (0, None);
-        for lane in Lanes(lanes) {
+        let uniform = uniform(addresses);
+        for lane in Lanes(if uniform { lanes & lanes.wrapping_neg() } else { lanes }) {
             let at = addresses[lane as usize];
             let found = usize::try_from(at).ok().and_then(|at| kernel.params.get(at..at.checked_add(bytes)?));
             let Some(found) = found else {
@@ -334,7 +364,11 @@ impl<P: Reconvergence> Resident<P> {
             };
             distinct += u32::from(last != Some(at));
             last = Some(at);
-            write_loaded(&mut warp.rows, op, facts, lane, found);
+            if uniform {
+                write_uniform(&mut warp.rows, op, facts, lanes, found);
+            } else {
+                write_loaded(&mut warp.rows, op, facts, lane, found);
+            }
         }
         self.outcome = Step::DoneAfter {
             latency: self.world.latency.constant + distinct.saturating_sub(1),
@@ -342,6 +376,16 @@ impl<P: Reconvergence> Resident<P> {
         };
         Ok(())
     }
+}
+
+/// All lanes have one address; inactive ones stand at the first active one's.
+#[inline(always)]
+fn uniform(addresses: &[u64; WARP_LANES]) -> bool {
+    let mut differ = 0;
+    for lane in 0..WARP_LANES {
+        differ |= addresses[lane] ^ addresses[0];
+    }
+    differ == 0
 }
 
 #[cold]

@@ -14,7 +14,7 @@ use crate::block::Block;
 use crate::execute::deliver;
 use crate::grid::Kernel;
 use crate::lookups::{Lookups, NO_LOOKUP};
-use crate::registers::{extend, write_element, write_loaded, write_loaded_word};
+use crate::registers::{extend, rows_of_words, write_element, write_loaded, write_loaded_word};
 use crate::warp::Warp;
 
 use super::recorder::Recorder;
@@ -316,23 +316,26 @@ impl RegisterPort for Port<'_> {
             }
             return;
         }
-        if facts.element_bytes == 4
-            && facts.vector == 1
-            && facts.reg_bits == 32
-            && let Some(row) = warp.rows.get_mut(usize::from(op.dst[0].0))
-        {
-            // One word a lane into a 32-bit register: no extension, no pairs.
-            if lanes == LaneMask::MAX && consecutive(addresses) && addresses[0] == line {
-                for (to, from) in row.0.iter_mut().zip(data.as_chunks().0) {
-                    *to = u32::from_le_bytes(*from);
+        // Whole words into 32-bit registers or pairs of them: no extension.
+        if let Some((rows, words)) = rows_of_words(&op.dst, &facts) {
+            let in_order =
+                words == 1 && lanes == LaneMask::MAX && addresses[0] == line && consecutive(addresses);
+            for (word, row) in rows[..words].iter().enumerate() {
+                // A sink takes nothing.
+                let Some(row) = warp.rows.get_mut(usize::from(row.0)) else { continue };
+                if in_order {
+                    for (to, from) in row.0.iter_mut().zip(data.as_chunks().0) {
+                        *to = u32::from_le_bytes(*from);
+                    }
+                    continue;
                 }
-                return;
-            }
-            for lane in 0..32usize {
-                if lanes >> lane & 1 == 1 {
-                    let at = (addresses[lane].wrapping_sub(line) & 127) as usize & !3;
-                    let word = [data[at], data[at + 1], data[at + 2], data[at + 3]];
-                    row.0[lane] = u32::from_le_bytes(word);
+                let line = line.wrapping_sub(4 * word as u64);
+                for lane in 0..WARP_LANES {
+                    if lanes >> lane & 1 == 1 {
+                        let at = (addresses[lane].wrapping_sub(line) & 127) as usize & !3;
+                        let word = [data[at], data[at + 1], data[at + 2], data[at + 3]];
+                        row.0[lane] = u32::from_le_bytes(word);
+                    }
                 }
             }
             return;
