@@ -55,6 +55,21 @@ const WATCHED_TURN: u64 = 4093;
 /// Rounds in which a split used up its turn after which threads are watched first.
 const FIRST_WATCH: u64 = 64;
 
+/// Whether others have released a split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Released {
+    /// They have not.
+    Not,
+    /// They have, and it has not accessed memory since.
+    Now,
+    /// It has, and has left so many turns to others since.
+    Before(u8),
+}
+
+/// Turns that a split leaves to those that a barrier released with it. One that spins has whole turns from then on, in
+/// which it is found out.
+const LEFT_TO_OTHERS: u8 = 64;
+
 /// How many blocks are resident at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
@@ -105,6 +120,8 @@ pub struct Functional<P> {
     /// threads slept.
     base: Cycle,
     parked: Vec<bool>,
+    /// How splits have gone on since others released them, as at a barrier.
+    released: Vec<Released>,
     /// Splits that may have a turn.
     splits: Vec<SplitId>,
     queued: Vec<bool>,
@@ -143,6 +160,7 @@ impl<P: Reconvergence> Functional<P> {
             counts: Vec::new(),
             base: 0,
             parked: vec![false; splits],
+            released: vec![Released::Not; splits],
             splits: Vec::new(),
             queued: vec![false; splits],
             watch: None,
@@ -193,6 +211,7 @@ impl<P: Reconvergence> Functional<P> {
         if (warps, blocks) != (self.resident.warps.len(), self.resident.blocks.len()) {
             self.resident.grow(warps, blocks);
             self.parked.resize(warps * P::SPLITS, false);
+            self.released.resize(warps * P::SPLITS, Released::Not);
             self.queued.resize(warps * P::SPLITS, false);
         }
     }
@@ -242,6 +261,7 @@ impl<P: Reconvergence> Functional<P> {
         self.make_room(kernel, room.min(most_room));
         self.splits.clear();
         self.queued.fill(false);
+        self.released.fill(Released::Not);
         let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
         while done + self.launches.cancelled < blocks {
             // Blocks of a cluster begin together.
@@ -353,25 +373,27 @@ impl<P: Reconvergence> Functional<P> {
         Ok((moved, whole_turn))
     }
 
-    /// Splits that changed may go on, and new ones get their turns.
+    /// Splits that changed may go on, and new ones get their turns. True if one had waited for others.
     #[inline(always)]
-    fn queue_touched(&mut self) {
-        if !self.resident.touched.is_empty() {
-            self.queue_each_touched();
-        }
+    fn queue_touched(&mut self) -> bool {
+        !self.resident.touched.is_empty() && self.queue_each_touched()
     }
 
-    fn queue_each_touched(&mut self) {
+    fn queue_each_touched(&mut self) -> bool {
+        let mut released = false;
         for &split in &self.resident.touched {
             let index = split as usize;
             if self.resident.waits[split] == 0 {
-                self.parked[index] = false;
+                if std::mem::take(&mut self.parked[index]) {
+                    (self.released[index], released) = (Released::Now, true);
+                }
                 if !self.queued[index] && self.resident.policy.mask(split) != 0 {
                     self.queued[index] = true;
                     self.splits.push(split);
                 }
             }
         }
+        released
     }
 
     /// Whether the threads only go round.
@@ -500,15 +522,37 @@ impl<P: Reconvergence> Functional<P> {
             if !self.resident.outgoing.is_empty() {
                 self.exchange()?;
             }
-            self.queue_touched();
+            let released = self.queue_touched();
             if self.parked[split as usize] {
                 return Ok(false);
             }
             if self.yields {
                 break;
             }
+            if released {
+                self.released[split as usize] = Released::Now;
+            }
+            if self.keeps_step(split) {
+                return Ok(false);
+            }
         }
         Ok(true)
+    }
+
+    /// The split leaves the rest of its turn to others that a barrier released with it. Where a program races, as one that
+    /// lacks a barrier behind its reads of shared memory, hardware's timing decides: warps that a barrier releases go on side
+    /// by side, and none is back from global memory before the others have come as far. So the first access ends a turn, and
+    /// each access to global memory.
+    #[inline(always)]
+    fn keeps_step(&mut self, split: SplitId) -> bool {
+        let released = &mut self.released[split as usize];
+        *released = match (*released, self.resident.outcome) {
+            (Released::Now, Step::Access | Step::DoneAfter { .. }) => Released::Before(1),
+            (Released::Before(LEFT_TO_OTHERS), _) => Released::Not,
+            (Released::Before(turns), Step::Access) => Released::Before(turns + 1),
+            _ => return false,
+        };
+        *released != Released::Not
     }
 
     /// The operation on mbarrier objects that these lanes executed is a wait that failed for one of them.

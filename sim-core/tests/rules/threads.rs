@@ -511,3 +511,31 @@ fn env_spaces_constants_are_never_written_by_threads() {
         }
     }
 }
+
+/// Races that programs have: behind a barrier all read words of shared memory, which are written again without another barrier,
+/// at once or from global memory. Timing, and the order of turns where there is none, lets all read the first values.
+#[test]
+fn warps_that_a_barrier_releases_go_on_side_by_side() {
+    // Timed, and without time by warps and by threads.
+    let sides = |text: &str| {
+        [("crs_stack", false), ("crs_stack", true), ("mimd", true)].map(|(policy, functional)| {
+            let mut run = Run::new(device(chip(|_| ()), policy), text, false, 256);
+            run.launch(1, 256, functional).expect("a launch");
+            run.wait().unwrap_or_else(|e| panic!("{policy}: {e}"));
+            run.words()
+        })
+    };
+    let rounds = |body: &str| {
+        let begin = "setp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [room], 7;\n@%p st.shared.u32 [room+4], 100;\n\
+                     mov.u32 %n, 3;\nROUND:\nbar.sync 0;\nld.shared.u32 %a, [room];\nadd.u32 %r, %r, %a;\n";
+        let end = "sub.u32 %n, %n, 1;\nsetp.ne.u32 %q, %n, 0;\n@%q bra ROUND;\nbar.sync 0;";
+        module("", &format!("{begin}{body}{end}"))
+    };
+    let at_once = rounds("add.u32 %a, %a, 2;\n@%p st.shared.u32 [room], %a;\n");
+    assert_eq!(sides(&at_once), [(); 3].map(|()| vec![7 + 9 + 11; 256]));
+    let from_memory = rounds(
+        "ld.shared.u32 %c, [room+4];\nadd.u32 %r, %r, %c;\nld.volatile.global.u32 %b, [%out];\n\
+         add.u32 %b, %b, %a;\nadd.u32 %b, %b, 2;\n@%p st.shared.u32 [room], %b;\n@%p st.shared.u32 [room+4], %b;\n",
+    );
+    assert_eq!(sides(&from_memory), [(); 3].map(|()| vec![7 + 9 + 11 + 100 + 9 + 11; 256]));
+}
