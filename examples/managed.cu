@@ -27,7 +27,7 @@ int main() {
         return 1;
     expect<<<1, 1>>>(42 + n * (n - 1) / 2);
     cudaError_t right = cudaDeviceSynchronize();
-    expect<<<1, 1>>>(0);
+    expect<<<1, 4>>>(0);
     cudaError_t wrong = cudaDeviceSynchronize();
     std::printf("%s: sum is %d, then %s, then %s\n", right == cudaSuccess && wrong == cudaErrorAssert ? "PASS" : "FAIL",
                 sum, cudaGetErrorName(right), cudaGetErrorName(wrong));

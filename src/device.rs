@@ -416,9 +416,10 @@ impl Device {
         })
     }
 
-    /// The assertion that stopped the last run, where one did.
-    pub fn failed(&mut self) -> Option<Assertion> {
-        self.context().ok()?.failed().cloned()
+    /// The assertions that failed when one stopped the last run: of the threads that came to theirs with the first, 64 at
+    /// most.
+    pub fn failed(&mut self) -> Vec<Assertion> {
+        self.context().map(|context| context.failed().to_vec()).unwrap_or_default()
     }
 
     /// The report of all that ran since it was last taken.

@@ -58,7 +58,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 /// Findings that are shown at most.
-const FINDINGS: usize = 20;
+pub const FINDINGS: usize = 20;
 
 /// What sanitizers have found.
 fn sanitizers(report: &SanitizerReport) -> String {

@@ -213,13 +213,37 @@ fn values_that_ptx_leaves_undefined_are_zero_and_told_unless_they_are_looked_for
 }
 
 #[test]
+fn findings_of_sanitizers_are_told_and_are_an_exit_status() {
+    let Some((compiler, library)) = tools() else { return };
+    let program = compiled(&compiler, "racy", "../tests/programs/racy.cu", "shared", &[]);
+    for mode in [&["--check", "races"][..], &["--check", "races", "--functional"]] {
+        let output = ran(&library, mode, &[&program]);
+        let (out, err) = texts(&output);
+        // As on hardware, where the word is read before it is written again.
+        assert_eq!((out.as_str(), output.status.code()), ("64\n", Some(3)), "{err}");
+        assert!(err.contains("sanitizers: ") && err.contains("finding") && err.contains("racy"), "{err}");
+        assert_eq!(err.matches("sanitizers: ").count(), 1, "{err}");
+    }
+    // A status of the program's own is passed through.
+    let output = ran(&library, &["--check", "races"], &[&program, Path::new("fail")]);
+    assert_eq!(output.status.code(), Some(7));
+    let (_, err) = texts(&ran(&library, &[], &[&program]));
+    assert!(!err.contains("sanitizers"), "{err}");
+}
+
+#[test]
 fn managed_memory_printf_and_assertions_are_as_in_cuda() {
     let Some(output) = run("managed", &["--functional"]) else { return };
     let (out, err) = texts(&output);
     assert!(output.status.success(), "{out}{err}");
     let last = "PASS: sum is 499542, then cudaSuccess, then cudaErrorAssert\n";
     assert_eq!(out, format!("thread 999 of 1000\n{last}"));
-    assert!(err.contains("block: [0,0,0], thread: [0,0,0] Assertion `sum == value` failed."), "{err}");
+    // One line for each thread of the warp.
+    for thread in 0..4 {
+        let words = format!("block: [0,0,0], thread: [{thread},0,0] Assertion `sum == value` failed.");
+        assert!(err.contains(&words), "{err}");
+    }
+    assert_eq!(err.matches("Assertion `").count(), 4, "{err}");
 }
 
 /// The table at the end, without the name of the program.

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 
 use crate::call;
-use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_UNSUPPORTED};
+use crate::error::{Error, INVALID_DEVICE, INVALID_VALUE, PEER_NOT_ENABLED};
 use crate::images::ChannelFormat;
 use crate::limits;
 pub use crate::one_device::{Runtime, known, loaded};
@@ -109,9 +109,13 @@ cuda! {
         Ok(())
     }
 
-    fn cudaDeviceEnablePeerAccess = (_peer: i32, _flags: u32) |_state| { Err(PEER_UNSUPPORTED) }
+    // A device is no peer of its own, and there is no other.
+    fn cudaDeviceEnablePeerAccess = (_peer: i32, _flags: u32) |_state| { Err(INVALID_DEVICE) }
 
-    fn cudaDeviceDisablePeerAccess = (_peer: i32) |_state| { Err(PEER_UNSUPPORTED) }
+    fn cudaDeviceDisablePeerAccess = (peer: i32) |_state| {
+        known(peer)?;
+        Err(PEER_NOT_ENABLED)
+    }
 
     fn cudaDeviceGetPCIBusId = (text: *mut c_char, length: i32, device: i32) |_state| {
         known(device)?;

@@ -54,6 +54,8 @@ pub const ILLEGAL_ADDRESS: Error = Error(700);
 pub const OUT_OF_RESOURCES: Error = Error(701);
 /// `cudaErrorLaunchTimeout`: the launch timed out and was terminated.
 pub const LAUNCH_TIMEOUT: Error = Error(702);
+/// `cudaErrorPeerAccessNotEnabled`: peer access has not been enabled.
+pub const PEER_NOT_ENABLED: Error = Error(705);
 /// `cudaErrorContextIsDestroyed`: context is destroyed.
 pub const CONTEXT_DESTROYED: Error = Error(709);
 /// `cudaErrorAssert`: device-side assert triggered.

@@ -85,6 +85,100 @@ fn fields(chip: &ChipSpec) -> Vec<((Option<usize>, usize), usize, u64)> {
     ]
 }
 
+/// Further fields, of four bytes: offset in CUDA 13 and 12, and the attribute that says the same.
+const OF_ATTRIBUTES: [((Option<usize>, usize), i32); 47] = [
+    ((Some(396), 408), 21), // maxTexture1D
+    ((Some(400), 412), 77), // maxTexture1DMipmap
+    ((None, 416), 69),      // maxTexture1DLinear
+    ((Some(404), 420), 22), // maxTexture2D
+    ((Some(408), 424), 23),
+    ((Some(412), 428), 73), // maxTexture2DMipmap
+    ((Some(416), 432), 74),
+    ((Some(420), 436), 70), // maxTexture2DLinear
+    ((Some(424), 440), 71),
+    ((Some(428), 444), 72),
+    ((Some(432), 448), 45), // maxTexture2DGather
+    ((Some(436), 452), 46),
+    ((Some(440), 456), 24), // maxTexture3D
+    ((Some(444), 460), 25),
+    ((Some(448), 464), 26),
+    ((Some(452), 468), 47), // maxTexture3DAlt
+    ((Some(456), 472), 48),
+    ((Some(460), 476), 49),
+    ((Some(464), 480), 52), // maxTextureCubemap
+    ((Some(468), 484), 42), // maxTexture1DLayered
+    ((Some(472), 488), 43),
+    ((Some(476), 492), 27), // maxTexture2DLayered
+    ((Some(480), 496), 28),
+    ((Some(484), 500), 29),
+    ((Some(488), 504), 53), // maxTextureCubemapLayered
+    ((Some(492), 508), 54),
+    ((Some(496), 512), 55), // maxSurface1D
+    ((Some(500), 516), 56), // maxSurface2D
+    ((Some(504), 520), 57),
+    ((Some(508), 524), 58), // maxSurface3D
+    ((Some(512), 528), 59),
+    ((Some(516), 532), 60),
+    ((Some(520), 536), 61), // maxSurface1DLayered
+    ((Some(524), 540), 62),
+    ((Some(528), 544), 63), // maxSurface2DLayered
+    ((Some(532), 548), 64),
+    ((Some(536), 552), 65),
+    ((Some(540), 556), 66), // maxSurfaceCubemap
+    ((Some(544), 560), 67), // maxSurfaceCubemapLayered
+    ((Some(548), 564), 68),
+    ((None, 668), 87),       // singleToDoublePrecisionPerfRatio
+    ((Some(656), 676), 89),  // concurrentManagedAccess
+    ((Some(660), 680), 90),  // computePreemptionSupported
+    ((Some(704), 728), 99),  // hostRegisterSupported
+    ((Some(720), 744), 115), // memoryPoolsSupported
+    ((Some(736), 760), 119), // memoryPoolSupportedHandleTypes
+    ((Some(748), 772), 120), // clusterLaunch
+];
+
+/// Sizes of textures and surfaces, by attribute (CUDA C++ Programming Guide, "Technical Specifications per Compute
+/// Capability").
+fn size_of_images(capability: i32, number: i32) -> Option<u64> {
+    // From compute capability 6.0 on, and below.
+    let newer = capability >= 60;
+    let of = |after: u64, before: u64| if newer { after } else { before };
+    Some(match number {
+        // One dimension, two.
+        21 | 22 => of(1 << 17, 1 << 16),
+        23 => 1 << 16,
+        // Three dimensions, textures and surfaces.
+        24..=26 | 47..=49 | 58..=60 => of(1 << 14, 1 << 12),
+        // Layered, gathered, cubes, mipmapped; surfaces of one dimension.
+        27 | 28 | 42 | 45 | 46 | 52 | 53 | 55 | 61 | 63 | 64 | 66 | 67 | 73 | 74 | 77 => of(1 << 15, 1 << 14),
+        // Layers, and of cubes.
+        29 | 43 | 62 | 65 => 2048,
+        54 | 68 => 2046,
+        56 => of(1 << 17, 1 << 16),
+        57 => of(1 << 16, 1 << 15),
+        // Linear memory.
+        69 => of(1 << 28, 1 << 27),
+        70 => of(131_072, 65_000),
+        71 => 65_000,
+        72 => of(2_097_120, 1_048_544),
+        _ => return None,
+    })
+}
+
+/// How many times as many operations of single precision as of double precision a multiprocessor does in a cycle (CUDA C++
+/// Programming Guide, "Arithmetic Instructions").
+fn single_to_double(capability: i32) -> u64 {
+    match capability {
+        13 => 8,
+        20 | 60 | 70 | 72 | 80 | 90 | 100 => 2,
+        21 => 12,
+        30 | 32 => 24,
+        35 | 37 => 3,
+        50..=53 | 61 | 62 | 75 => 32,
+        capability if capability < 20 => 0,
+        _ => 64,
+    }
+}
+
 /// What the device is called.
 pub fn name(chip: &ChipSpec) -> String {
     format!("warpsim {}", chip.description)
@@ -105,7 +199,11 @@ pub fn properties(chip: &ChipSpec, version: Version) -> Vec<u8> {
     let name = &name.as_bytes()[..name.len().min(255)];
     out[..name.len()].copy_from_slice(name);
     out[256..272].copy_from_slice(&uuid(chip));
-    for ((newest, older), bytes, value) in fields(chip) {
+    let of_attributes = OF_ATTRIBUTES.map(|(offsets, number)| {
+        let value = attribute(chip, number).unwrap_or_default();
+        (offsets, 4, value as u64)
+    });
+    for ((newest, older), bytes, value) in fields(chip).into_iter().chain(of_attributes) {
         let Some(at) = (if version == Version::Thirteen { newest } else { Some(older) }) else { continue };
         if let Some(place) = out.get_mut(at..at + bytes) {
             place.copy_from_slice(&value.to_le_bytes()[..bytes]);
@@ -133,11 +231,6 @@ pub fn attribute(chip: &ChipSpec, number: i32) -> Option<i32> {
         // cooperative launches, registration.
         15 | 19 | 31 | 33 | 40 | 41 | 78 | 83 | 95 | 99 => 1,
         16 => limits.num_processors.into(),
-        // Sizes of textures (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
-        21 | 22 => 1 << 17,
-        23 => 1 << 16,
-        24..=26 => 1 << 14,
-        69 => 1 << 28,
         36 => chip.clocks().dram_khz,
         37 => bus_width(chip),
         38 => limits.level2_cache_size,
@@ -152,7 +245,14 @@ pub fn attribute(chip: &ChipSpec, number: i32) -> Option<i32> {
         // Virtual memory, memory pools.
         102 | 115 => 1,
         111 => chip.sm.shared_reserved.into(),
+        87 => single_to_double(capability),
+        // From 6.0 on, host code may use managed memory while kernels run; they see each other's writes where one waits for
+        // the other.
+        89 => (capability >= 60).into(),
         120 => chip.cluster.is_some().into(),
+        _ if size_of_images(capability, number).is_some() => {
+            size_of_images(capability, number).unwrap_or_default()
+        }
         // What the simulated device does not have: peers, external memory, and what was not needed yet.
         17..=160 => 0,
         _ => return None,
@@ -180,6 +280,14 @@ mod tests {
             assert_eq!((word(&all, processors), word(&all, l2)), (68, 5_767_168));
             assert_eq!((word(&all, 360), word(&all, 364), word(&all, 308)), (7, 5, 32));
         }
+        // Fields say what attributes do: linear textures, surfaces of cubes with layers, the ratio of precisions.
+        let [twelve, thirteen] =
+            [Version::Twelve, Version::Thirteen].map(|version| properties(&chip, version));
+        let of = |bytes: &[u8], places: [usize; 4]| places.map(|at| word(bytes, at));
+        assert_eq!(of(&thirteen, [420, 424, 544, 548]), [131_072, 65_000, 32_768, 2046]);
+        assert_eq!(of(&twelve, [436, 440, 560, 564]), [131_072, 65_000, 32_768, 2046]);
+        assert_eq!((word(&twelve, 668), attribute(&chip, 87)), (32, Some(32)));
+        assert_eq!((word(&thirteen, 704), word(&twelve, 728), attribute(&chip, 99)), (1, 1, Some(1)));
         // 352 bits of GDDR6 at 14 GT/s.
         let bandwidth = 2.0 * chip.clocks().dram_khz as f64 * 1e3 * bus_width(&chip) as f64 / 8.0;
         assert!((bandwidth / chip.dram_bandwidth() - 1.0).abs() < 0.01, "{bandwidth}");

@@ -347,7 +347,7 @@ impl State {
         }
         let begun = ready.and_then(|()| self.log.as_mut().map_or(Ok(()), |log| log.begin(device)));
         let ran = begun.and_then(|()| device.synchronize(&|_, _, _| {}));
-        let assertion = device.failed();
+        let assertions = device.failed();
         let run = device.take();
         let back = runtime.shared.to_host(device);
         if let Some(run) = &run {
@@ -366,9 +366,9 @@ impl State {
             }
         }
         result.map_err(|error| {
-            match &assertion {
-                Some(assertion) => say(assertion),
-                None => eprintln!("warpsim: {error}"),
+            assertions.iter().for_each(say);
+            if assertions.is_empty() {
+                eprintln!("warpsim: {error}");
             }
             let status = error::of_run(&error);
             self.sticky = Some(status);

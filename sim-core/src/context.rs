@@ -117,8 +117,8 @@ pub struct Context {
     outputs: Vec<ContextOutput>,
     /// Core cycles and warp instructions of the reports that were taken.
     taken: (Cycle, u64),
-    /// The assertion that stopped the last run.
-    assertion: Option<Assertion>,
+    /// The assertions that failed when one stopped the last run.
+    assertions: Vec<Assertion>,
     /// For sanitizers: the bytes that earlier runs have written.
     written: Option<Written>,
     /// Digest of what the host has written since the last run, where it is followed.
@@ -173,7 +173,7 @@ impl Context {
             used_newer_isa: false,
             outputs: Vec::new(),
             taken: (0, 0),
-            assertion: None,
+            assertions: Vec::new(),
             written: None,
             inputs: None,
             chip,

@@ -35,7 +35,8 @@ pub struct CudaArgs {
     /// Number of host threads that simulate. Results do not depend on it.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     threads: u16,
-    /// Run-time checks, as for `run`.
+    /// Run-time checks, as for `run`. Findings of sanitizers stand below the table; with them the exit status of a program
+    /// that succeeds is 3.
     #[arg(long, value_name = "KINDS", default_value = "safety", value_parser = Checks::parse)]
     check: Checks,
     /// Functional mode: no timing.
@@ -133,7 +134,7 @@ pub fn request_of(words: &[String]) -> Result<Request, Vec<Diagnostic>> {
     }
 }
 
-/// Runs; gives the exit status of the program.
+/// Runs; gives the exit status of the program, or that of findings where it has none of its own.
 pub fn run(args: &CudaArgs) -> u8 {
     match execute(args) {
         Ok(code) => code,
@@ -171,6 +172,7 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
     eprint!("{}", summary::render(&name, run.configured(), &ended.launches));
     let (result, message) = run.verdict(&ended);
     let code = code(ended.status);
+    let found = summary::sanitized(&ended.launches).is_some_and(|found| found.is_wrong());
     if let Some(folder) = &args.out {
         let words = run.words();
         let program = summary::Program { name: &name, words: &words, code, result, message: &message };
@@ -180,5 +182,5 @@ fn execute(args: &CudaArgs) -> Result<u8, Vec<Diagnostic>> {
         let text = serde_json::to_string_pretty(&report).unwrap_or_default() + "\n";
         files::write(&path, text.as_bytes()).map_err(|error| wrong(files::unwritable(&path, &error)))?;
     }
-    Ok(code)
+    if code == 0 && found { Ok(status::FAULT) } else { Ok(code) }
 }

@@ -9,10 +9,11 @@ use sim_core::report::UndefinedReport;
 use super::totals;
 use crate::console::table;
 use crate::device::Configured;
-use crate::device::program::LaunchLine;
+use crate::device::program::{LaunchLine, Sanitized};
 use crate::figures::Figures;
 use crate::metrics::shown;
 use crate::report_file::SCHEMA;
+use crate::summary::FINDINGS;
 
 /// The launches that the processes of a program wrote down, by process in the order of their numbers.
 ///
@@ -143,8 +144,43 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
             kernel.name, values.text, values.line, values.lanes
         );
     }
+    if let Some(found) = sanitized(launches) {
+        out.push_str(&sanitizers(&found));
+    }
     if let Some(stopped) = launches.iter().find_map(|launch| launch.stopped.as_ref()) {
         let _ = writeln!(out, "stopped: {stopped}");
+    }
+    out
+}
+
+/// What sanitizers have found in all launches, where any were asked for.
+pub fn sanitized(launches: &[LaunchLine]) -> Option<Sanitized> {
+    let mut runs = launches.iter().filter_map(|launch| launch.sanitizers.as_deref());
+    let mut all = runs.next()?.clone();
+    runs.for_each(|run| all.add(run));
+    Some(all)
+}
+
+fn sanitizers(found: &Sanitized) -> String {
+    let count = found.findings.len();
+    let mut out = format!(
+        "sanitizers: {count} finding{}; {} accesses checked\n",
+        if count == 1 { "" } else { "s" },
+        found.accesses
+    );
+    if found.forgotten > 0 {
+        let _ = writeln!(
+            out,
+            "  {} accesses had to be forgotten: races with them may have been missed",
+            found.forgotten
+        );
+    }
+    for finding in found.findings.iter().take(FINDINGS) {
+        let _ = writeln!(out, "{finding}");
+    }
+    let more = count.saturating_sub(FINDINGS) as u64 + found.more;
+    if more > 0 {
+        let _ = writeln!(out, "{more} more findings; --out DIR writes those of each launch to report.json");
     }
     out
 }
@@ -217,6 +253,8 @@ pub fn sections(configured: &Configured, launches: Vec<LaunchLine>) -> Value {
         if launch.launch == launch.run {
             bound = launch.figures.take().map_or("", |figures| totals::bound(&figures, configured));
         }
+        // The section has them, with all that is known of each.
+        launch.sanitizers = None;
         let mut value = serde_json::to_value(launch).unwrap_or_default();
         value["bound"] = bound.into();
         value
@@ -246,6 +284,7 @@ mod tests {
             warp_instructions: 500,
             thread_instructions: 16000,
             undefined_values: Vec::new(),
+            sanitizers: None,
             stopped: None,
             limit: false,
             run: launch,
@@ -274,6 +313,27 @@ mod tests {
             .unwrap_or_else(|why| panic!("{why}"));
         let launches = sections(&configured, lines.to_vec());
         assert_eq!((&launches[1]["bound"], &launches[2]["bound"]), (&json!("barrier"), &json!("dependency")));
+    }
+
+    #[test]
+    fn findings_of_all_launches_are_told_once() {
+        let found = |findings: &[&str]| Sanitized {
+            accesses: 10,
+            findings: findings.iter().map(ToString::to_string).collect(),
+            ..Sanitized::default()
+        };
+        let mut lines = [line(0, "a", 5, "x"), line(1, "a", 5, "x"), line(2, "a", 5, "x")];
+        assert_eq!(sanitized(&lines), None);
+        (lines[0].sanitizers, lines[2].sanitizers) =
+            (Some(found(&["race A"]).into()), Some(found(&["race B", "race A"]).into()));
+        let all = sanitized(&lines).expect("findings");
+        assert!(all.is_wrong() && !found(&[]).is_wrong());
+        let configured = DeviceRequest::default().configured().unwrap_or_else(|e| panic!("{}", e[0]));
+        let text = render("prog", &configured, &lines);
+        assert!(text.ends_with("sanitizers: 2 findings; 20 accesses checked\nrace A\nrace B\n"), "{text}");
+        lines[0].sanitizers = Some(Sanitized { more: 7, ..found(&[]) }.into());
+        let text = render("prog", &configured, &lines[..1]);
+        assert!(text.contains("sanitizers: 0 findings") && text.contains("7 more findings"), "{text}");
     }
 
     #[test]

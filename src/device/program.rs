@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sim_core::error::SimError;
 use sim_core::report::UndefinedReport;
+use sim_core::sanitizer::SanitizerReport;
 
 use super::{Device, DeviceRequest, Run};
 use crate::figures::Figures;
@@ -90,6 +91,9 @@ pub struct LaunchLine {
     /// Instructions that read values which PTX leaves undefined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undefined_values: Vec<UndefinedReport>,
+    /// What sanitizers have found in the run of the device that it was part of, where this is its first launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sanitizers: Option<Box<Sanitized>>,
     /// What stopped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
@@ -105,6 +109,48 @@ pub struct LaunchLine {
     /// The report of the run it was part of: its own, but where launches of several streams ran together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<Value>,
+}
+
+/// What sanitizers have found in a run, as it is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sanitized {
+    /// Accesses that were looked at.
+    pub accesses: u64,
+    /// Of these, those whose races with later ones may have been missed.
+    pub forgotten: u64,
+    /// Findings beyond the number that is kept.
+    pub more: u64,
+    /// The findings, each some lines of text.
+    pub findings: Vec<String>,
+}
+
+impl Sanitized {
+    /// What a report has.
+    fn of(report: &SanitizerReport) -> Self {
+        Self {
+            accesses: report.accesses,
+            forgotten: report.forgotten,
+            more: report.more,
+            findings: report.findings.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// Adds what another run has; the same finding is one.
+    pub fn add(&mut self, other: &Self) {
+        self.accesses += other.accesses;
+        self.forgotten += other.forgotten;
+        self.more += other.more;
+        for finding in &other.findings {
+            if !self.findings.contains(finding) {
+                self.findings.push(finding.clone());
+            }
+        }
+    }
+
+    /// True if there are findings.
+    pub fn is_wrong(&self) -> bool {
+        self.more > 0 || !self.findings.is_empty()
+    }
 }
 
 impl Device {
@@ -158,6 +204,12 @@ impl Device {
             warp_instructions: kernel.warp_instructions,
             thread_instructions: kernel.thread_instructions,
             undefined_values: kernel.undefined_values.clone(),
+            sanitizers: run
+                .report
+                .sanitizers
+                .as_ref()
+                .filter(|_| i == 0)
+                .map(|report| Box::new(Sanitized::of(report))),
             stopped: stopped.map(ToString::to_string),
             limit,
             run: run.first,

@@ -78,7 +78,7 @@ impl Context {
         self.kernels.clear();
         self.aborts.clear();
         self.next_grid = 0;
-        self.assertion = None;
+        self.assertions.clear();
         self.copies.truncate(known);
         let copies = std::mem::take(&mut self.copies);
         match &left.l2 {

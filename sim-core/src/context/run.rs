@@ -73,7 +73,7 @@ impl Context {
     /// # Errors
     /// The reason why the run stopped; the report holds the counters up to then.
     pub fn synchronize(&mut self, stop: &AtomicBool, progress: &Progress<'_>) -> Result<(), SimError> {
-        self.assertion = None;
+        self.assertions.clear();
         let result = match &self.options.policy.policy.clone() {
             Policy::CrsStack(parameters) => self.run::<CrsStack>(parameters, stop, progress),
             Policy::PdomStack(parameters) => self.run::<PdomStack>(parameters, stop, progress),

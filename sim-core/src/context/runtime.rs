@@ -19,9 +19,10 @@ use crate::sanitizer::findings::Kind;
 const LONGEST: u64 = 64 << 10;
 
 impl Context {
-    /// The assertion that stopped the last run, where one did.
-    pub fn failed(&self) -> Option<&Assertion> {
-        self.assertion.as_ref()
+    /// The assertions that failed when one stopped the last run: those of the threads that came to theirs with the first,
+    /// 64 at most.
+    pub fn failed(&self) -> &[Assertion] {
+        &self.assertions
     }
 
     /// The address of a variable of a module.
@@ -140,43 +141,45 @@ impl Context {
         }
     }
 
-    /// Extends the error of a runtime trap by the assertion that failed.
+    /// Extends the error of a runtime trap by the first assertion that failed.
     pub(super) fn explain(&mut self, error: SimError) -> SimError {
         let SimError::Stopped(mut fault) = error else { return error };
         if fault.kind == FaultKind::Fault && fault.rule == "trap" {
             for module in 0..self.modules.len() {
-                self.failed_assertion(module, &mut fault);
+                self.failed_assertions(module, &mut fault);
             }
         }
         SimError::Stopped(fault)
     }
 
-    fn failed_assertion(&mut self, module: usize, fault: &mut Fault) {
-        let (Some(failed), Some(failure)) =
-            (self.variable(module, variables::FAILED), self.variable(module, variables::FAILURE))
+    fn failed_assertions(&mut self, module: usize, fault: &mut Fault) {
+        let (Some(failed), Some(failures)) =
+            (self.variable(module, variables::FAILED), self.variable(module, variables::FAILURES))
         else {
             return;
         };
-        if self.word(failed, 4) == 0 {
-            return;
-        }
+        let count = self.word(failed, 4).min(variables::FAILURES_KEPT);
         let bytes = self.modules[module].module.address_bits() as usize / 8;
-        let value = |i: usize| self.word(failure + (i * bytes) as u64, bytes);
-        let text = |i| self.text(value(i)).unwrap_or_else(|| "?".to_string());
-        let place = |first: usize| [value(first), value(first + 1), value(first + 2)];
-        let assertion = Assertion {
-            expression: text(0),
-            file: text(1),
-            line: value(3) as u32,
-            function: text(2),
-            block: place(7),
-            thread: place(4),
-        };
-        let Assertion { expression, file, line, function, block, thread } = &assertion;
-        fault.message = format!(
-            "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
-        );
-        self.assertion = Some(assertion);
+        for entry in 0..count {
+            let entry = failures + entry * (variables::FAILURE_WORDS * bytes) as u64;
+            let value = |i: usize| self.word(entry + (i * bytes) as u64, bytes);
+            let text = |i| self.text(value(i)).unwrap_or_else(|| "?".to_string());
+            let place = |first: usize| [value(first), value(first + 1), value(first + 2)];
+            let assertion = Assertion {
+                expression: text(0),
+                file: text(1),
+                line: value(3) as u32,
+                function: text(2),
+                block: place(7),
+                thread: place(4),
+            };
+            self.assertions.push(assertion);
+        }
+        if let Some(Assertion { expression, file, line, function, block, thread }) = self.assertions.first() {
+            fault.message = format!(
+                "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
+            );
+        }
         self.write(failed, &[0; 4]);
     }
 }

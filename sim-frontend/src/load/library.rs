@@ -36,10 +36,15 @@ pub mod variables {
     /// The records: bytes of the record and of its arguments (u32 each), the address of the format
     /// (u64), the arguments at their own alignment.
     pub const OUTPUT: &str = "__warpsim_output";
-    /// Whether an assertion failed: u32.
+    /// Threads whose assertion failed: u32.
     pub const FAILED: &str = "__warpsim_failed";
-    /// Addresses of message, file, function; line; thread and block; each the size of an address.
-    pub const FAILURE: &str = "__warpsim_failure";
+    /// Of each of the first [`FAILURES_KEPT`] of them: addresses of message, file, function; line; thread and block; each
+    /// the size of an address.
+    pub const FAILURES: &str = "__warpsim_failures";
+    /// Words of an entry of [`FAILURES`].
+    pub const FAILURE_WORDS: usize = 10;
+    /// Entries of [`FAILURES`].
+    pub const FAILURES_KEPT: u64 = 64;
     /// The heap of `malloc`, in units of [`HEAP_UNIT`] bytes. A piece has a unit for its header, whose first word is
     /// [`HEAP_MARK`] with the size class in its low bits while the piece is allocated, then its bytes.
     pub const HEAP: &str = "__warpsim_heap";

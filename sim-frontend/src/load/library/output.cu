@@ -9,9 +9,9 @@ extern "C" {
 // Bytes of records, and printfs that found no room.
 __device__ u32 __warpsim_output_used, __warpsim_output_lost;
 __device__ __attribute__((aligned(8))) unsigned char __warpsim_output[1 << 20];
-// Taken by the first thread that fails; message, file, function, line, thread, block.
+// Threads that failed; of each of the first ones message, file, function, line, thread, block.
 __device__ u32 __warpsim_failed;
-__device__ word __warpsim_failure[10];
+__device__ word __warpsim_failures[64][10];
 }
 static __device__ u32 reserve(u32 *counter, u32 bytes) {
   u32 old;
@@ -66,19 +66,19 @@ extern "C" __device__ int vprintf(const char *format, const void *arguments) {
   return count;
 }
 extern "C" __device__ void __assertfail(const char *message, const char *file, u32 line, const char *function, word) {
-  u32 first;
-  asm volatile("atom.global.cas.b32 %0, [%1], 0, 1;" : "=r"(first) : "l"((u64)&__warpsim_failed) : "memory");
-  if (first == 0) {
-    __warpsim_failure[0] = (word)message;
-    __warpsim_failure[1] = (word)file;
-    __warpsim_failure[2] = (word)function;
-    __warpsim_failure[3] = line;
-    __warpsim_failure[4] = __nvvm_read_ptx_sreg_tid_x();
-    __warpsim_failure[5] = __nvvm_read_ptx_sreg_tid_y();
-    __warpsim_failure[6] = __nvvm_read_ptx_sreg_tid_z();
-    __warpsim_failure[7] = __nvvm_read_ptx_sreg_ctaid_x();
-    __warpsim_failure[8] = __nvvm_read_ptx_sreg_ctaid_y();
-    __warpsim_failure[9] = __nvvm_read_ptx_sreg_ctaid_z();
+  u32 at = reserve(&__warpsim_failed, 1);
+  if (at < 64) {
+    word *out = __warpsim_failures[at];
+    out[0] = (word)message;
+    out[1] = (word)file;
+    out[2] = (word)function;
+    out[3] = line;
+    out[4] = __nvvm_read_ptx_sreg_tid_x();
+    out[5] = __nvvm_read_ptx_sreg_tid_y();
+    out[6] = __nvvm_read_ptx_sreg_tid_z();
+    out[7] = __nvvm_read_ptx_sreg_ctaid_x();
+    out[8] = __nvvm_read_ptx_sreg_ctaid_y();
+    out[9] = __nvvm_read_ptx_sreg_ctaid_z();
   }
   asm volatile("membar.sys;\n\ttrap;" ::: "memory");
 }
