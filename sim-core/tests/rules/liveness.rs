@@ -65,6 +65,17 @@ fn live_threads_that_go_round_for_ever_are_found_with_those_that_wait() {
     }
 }
 
+/// In functional mode, too, warps that a barrier has released are found out, though they leave turns to each other.
+#[test]
+fn live_warps_that_spin_behind_a_barrier_are_found() {
+    let body =
+        "bar.sync 0;\nWAITS:\nld.volatile.global.u32 %a, [%out];\nsetp.ne.u32 %q, %a, 1;\n@%q bra WAITS;";
+    for policy in ["crs_stack", "functional crs_stack", "functional mimd"] {
+        let (result, _) = run(body, policy, 1, 64, |o| o);
+        assert_eq!(fault(result).kind, FaultKind::Livelock, "{policy}");
+    }
+}
+
 #[test]
 fn live_is_the_same_verdict_for_any_number_of_threads_and_epochs() {
     let found = |threads, epoch| {
