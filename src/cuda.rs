@@ -266,6 +266,12 @@ impl CudaRun {
     pub fn verdict(&self, ended: &Ended) -> (&'static str, String) {
         let matched =
             self.expect.as_ref().map(|expect| expect.is_match(&String::from_utf8_lossy(&ended.output.0)));
+        if ended.status.success()
+            && let Some(found) = summary::sanitized(&ended.launches).filter(|found| found.is_wrong())
+        {
+            let first = found.findings.first().and_then(|finding| finding.text.lines().next());
+            return ("fault", first.unwrap_or("sanitizers have findings").to_string());
+        }
         if ended.status.success() && matched == Some(true) {
             return ("pass", String::new());
         }

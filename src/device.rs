@@ -416,7 +416,7 @@ impl Device {
         })
     }
 
-    /// The assertions that failed when one stopped the last run: of the threads that came to theirs with the first, 64 at
+    /// The assertions that failed when one stopped the last run: those that threads had come to and written down by then, 64 at
     /// most.
     pub fn failed(&mut self) -> Vec<Assertion> {
         self.context().map(|context| context.failed().to_vec()).unwrap_or_default()

@@ -262,13 +262,15 @@ impl<P: Reconvergence> Functional<P> {
         self.splits.clear();
         self.queued.fill(false);
         self.released.fill(Released::Not);
-        let (mut rounds, mut next_watch) = (0, FIRST_WATCH);
+        // Rounds in which a split used up its turn, or many together as much as a turn each; instructions since the last one.
+        let (mut rounds, mut next_watch, mut spent) = (0, FIRST_WATCH, 0);
         while done + self.launches.cancelled < blocks {
             // Blocks of a cluster begin together.
             let begins = |next: u64, live| live + cluster <= room || !next.is_multiple_of(cluster.into());
             while self.launches.next < blocks && begins(self.launches.next, live) {
                 let number = kernel.in_order(self.launches.next);
                 let Some(slot) = self.resident.admit(kernel, number) else { break };
+                self.not_released(slot);
                 if cluster > 1 {
                     self.resident.join_cluster(slot, kernel, &vec![0; cluster as usize]);
                 }
@@ -282,7 +284,12 @@ impl<P: Reconvergence> Functional<P> {
                 live += 1;
                 self.queue_touched();
             }
-            let (moved, whole_turn) = self.round(grid, last, &mut live, &mut done)?;
+            let before = self.counts[grid].issues();
+            let (moved, mut whole_turn) = self.round(grid, last, &mut live, &mut done)?;
+            // Threads that spin and meet at a barrier each time end all their turns early.
+            spent += self.counts[grid].issues() - before;
+            whole_turn |= spent >= (self.splits.len() as u64 + 1) * TURN;
+            spent = if whole_turn { 0 } else { spent };
             if stop() {
                 return Err(Halt::Stopped);
             }
@@ -532,7 +539,7 @@ impl<P: Reconvergence> Functional<P> {
             if released {
                 self.released[split as usize] = Released::Now;
             }
-            if self.keeps_step(split) {
+            if self.released[split as usize] != Released::Not && self.keeps_step(split, w, pc) {
                 return Ok(false);
             }
         }
@@ -541,18 +548,40 @@ impl<P: Reconvergence> Functional<P> {
 
     /// The split leaves the rest of its turn to others that a barrier released with it. Where a program races, as one that
     /// lacks a barrier behind its reads of shared memory, hardware's timing decides: warps that a barrier releases go on side
-    /// by side, and none is back from global memory before the others have come as far. So the first access ends a turn, and
-    /// each access to global memory.
-    #[inline(always)]
-    fn keeps_step(&mut self, split: SplitId) -> bool {
+    /// by side, and none is back from global memory before the others have come as far. So a turn ends with the first access to
+    /// shared or global memory, and with each access to global memory behind it.
+    #[inline(never)]
+    fn keeps_step(&mut self, split: SplitId, w: usize, pc: Pc) -> bool {
         let released = &mut self.released[split as usize];
+        if self.watch.is_some() {
+            *released = Released::Not;
+            return false;
+        }
+        let accesses = |resident: &Resident<P>| {
+            let op = &resident.kernels[resident.warps[w].kernel].code.program.ops[pc as usize];
+            let space = op.extra.access().map(|facts| facts.space);
+            matches!(op.class, OpClass::Load | OpClass::Store | OpClass::Atomic)
+                && matches!(space, Some(StateSpace::Shared | StateSpace::Generic | StateSpace::Global))
+        };
         *released = match (*released, self.resident.outcome) {
-            (Released::Now, Step::Access | Step::DoneAfter { .. }) => Released::Before(1),
+            (Released::Now, Step::Access | Step::DoneAfter { .. }) if accesses(&self.resident) => {
+                Released::Before(1)
+            }
             (Released::Before(LEFT_TO_OTHERS), _) => Released::Not,
             (Released::Before(turns), Step::Access) => Released::Before(turns + 1),
             _ => return false,
         };
         *released != Released::Not
+    }
+
+    /// No other has released the splits of a block that begins.
+    fn not_released(&mut self, slot: usize) {
+        let Some(block) = &self.resident.blocks[slot] else { return };
+        for w in block.warps.clone() {
+            for split in self.resident.splits_of(w) {
+                self.released[split as usize] = Released::Not;
+            }
+        }
     }
 
     /// The operation on mbarrier objects that these lanes executed is a wait that failed for one of them.

@@ -350,7 +350,7 @@ impl Cache {
         let found = self.find(set, line);
         let equal =
             found.is_some_and(|i| self.lines[i].valid & mask == mask && same(&self.data[i], data, mask));
-        let dirties = !(equal && self.equal_clean);
+        let dirties = mask != 0 && !(equal && self.equal_clean);
         let becomes_dirty = dirties && found.is_none_or(|i| self.lines[i].dirty == 0);
         if becomes_dirty
             && self.dirty_lines[set as usize] >= self.most_dirty
@@ -375,7 +375,7 @@ impl Cache {
             self.dirty_lines[set as usize] += u32::from(becomes_dirty);
             copy(&mut self.data[i], data, mask);
             let state = &mut self.lines[i];
-            self.held[set as usize] += u32::from(state.can_evict() && mask != 0);
+            self.held[set as usize] += u32::from(state.can_evict());
             state.valid |= mask;
             state.dirty |= mask;
         }

@@ -9,7 +9,7 @@ use sim_core::report::UndefinedReport;
 use super::totals;
 use crate::console::table;
 use crate::device::Configured;
-use crate::device::program::{LaunchLine, Sanitized};
+use crate::device::program::{LaunchLine, Sanitized, Told};
 use crate::figures::Figures;
 use crate::metrics::shown;
 use crate::report_file::SCHEMA;
@@ -155,10 +155,18 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
 
 /// What sanitizers have found in all launches, where any were asked for.
 pub fn sanitized(launches: &[LaunchLine]) -> Option<Sanitized> {
-    let mut runs = launches.iter().filter_map(|launch| launch.sanitizers.as_deref());
-    let mut all = runs.next()?.clone();
-    runs.for_each(|run| all.add(run));
-    Some(all)
+    let mut all: Option<Sanitized> = None;
+    for launch in launches {
+        let Some(run) = launch.sanitizers.as_deref() else { continue };
+        let all = all.get_or_insert_default();
+        // Another process begins.
+        if launch.launch == 0 {
+            all.end();
+        }
+        all.add(run);
+    }
+    all.iter_mut().for_each(Sanitized::end);
+    all
 }
 
 fn sanitizers(found: &Sanitized) -> String {
@@ -175,8 +183,11 @@ fn sanitizers(found: &Sanitized) -> String {
             found.forgotten
         );
     }
-    for finding in found.findings.iter().take(FINDINGS) {
-        let _ = writeln!(out, "{finding}");
+    for Told { count, text, .. } in found.findings.iter().take(FINDINGS) {
+        let (first, rest) =
+            text.split_once('\n').map_or((text.as_str(), ""), |(first, _)| (first, &text[first.len()..]));
+        let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+        let _ = writeln!(out, "{first}{times}{rest}");
     }
     let more = count.saturating_sub(FINDINGS) as u64 + found.more;
     if more > 0 {
@@ -317,23 +328,29 @@ mod tests {
 
     #[test]
     fn findings_of_all_launches_are_told_once() {
-        let found = |findings: &[&str]| Sanitized {
-            accesses: 10,
-            findings: findings.iter().map(ToString::to_string).collect(),
-            ..Sanitized::default()
+        let told =
+            |what: &&str| Told { what: what.to_string(), count: 3, text: format!("{what} at 7\n  by a") };
+        let run = |findings: &[&str], leaks: &[&str]| {
+            let [findings, leaks] = [findings, leaks].map(|list| list.iter().map(told).collect());
+            Some(Box::new(Sanitized { accesses: 10, findings, leaks, ..Sanitized::default() }))
         };
-        let mut lines = [line(0, "a", 5, "x"), line(1, "a", 5, "x"), line(2, "a", 5, "x")];
+        let mut lines = [0, 1, 2, 0].map(|launch| line(launch, "a", 5, "x"));
         assert_eq!(sanitized(&lines), None);
-        (lines[0].sanitizers, lines[2].sanitizers) =
-            (Some(found(&["race A"]).into()), Some(found(&["race B", "race A"]).into()));
-        let all = sanitized(&lines).expect("findings");
-        assert!(all.is_wrong() && !found(&[]).is_wrong());
+        // What the first run has not freed, the third one frees; another process leaves something.
+        lines[0].sanitizers = run(&["race A"], &["leak"]);
+        lines[2].sanitizers = run(&["race B", "race A"], &[]);
+        lines[3].sanitizers = run(&[], &["leak"]);
+        assert!(sanitized(&lines).is_some_and(|found| found.is_wrong()));
         let configured = DeviceRequest::default().configured().unwrap_or_else(|e| panic!("{}", e[0]));
+        let expected = "sanitizers: 3 findings; 30 accesses checked\nrace A at 7 (6 times)\n  by a\n\
+                        race B at 7 (3 times)\n  by a\nleak at 7 (3 times)\n  by a\n";
         let text = render("prog", &configured, &lines);
-        assert!(text.ends_with("sanitizers: 2 findings; 20 accesses checked\nrace A\nrace B\n"), "{text}");
-        lines[0].sanitizers = Some(Sanitized { more: 7, ..found(&[]) }.into());
+        assert!(text.ends_with(expected), "{text}");
+        lines[0].sanitizers = Some(Sanitized { more: 7, ..Sanitized::default() }.into());
         let text = render("prog", &configured, &lines[..1]);
         assert!(text.contains("sanitizers: 0 findings") && text.contains("7 more findings"), "{text}");
+        lines[0].sanitizers = run(&[], &[]);
+        assert!(!sanitized(&lines[..1]).is_some_and(|found| found.is_wrong()));
     }
 
     #[test]

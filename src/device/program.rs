@@ -8,6 +8,7 @@ use serde_json::Value;
 use sim_core::error::SimError;
 use sim_core::report::UndefinedReport;
 use sim_core::sanitizer::SanitizerReport;
+use sim_core::sanitizer::findings::{Finding, Kind};
 
 use super::{Device, DeviceRequest, Run};
 use crate::figures::Figures;
@@ -120,31 +121,70 @@ pub struct Sanitized {
     pub forgotten: u64,
     /// Findings beyond the number that is kept.
     pub more: u64,
-    /// The findings, each some lines of text.
-    pub findings: Vec<String>,
+    /// The findings.
+    pub findings: Vec<Told>,
+    /// Memory of `malloc` that was not freed when the run was over; a later one of the process may free it.
+    pub leaks: Vec<Told>,
+}
+
+/// A finding as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Its kind and the lines of its instructions: findings in which they are the same are one.
+    pub what: String,
+    /// How often.
+    pub count: u64,
+    /// The first example, in some lines of text.
+    pub text: String,
+}
+
+impl Told {
+    fn of(finding: &Finding) -> Self {
+        let places = finding.accesses.iter().map(|access| {
+            let place = &access.place;
+            format!(" {}:{}:{}", place.kernel, place.file, place.line)
+        });
+        let once = Finding { count: 1, ..finding.clone() };
+        Self {
+            what: std::iter::once(format!("{:?}", finding.kind)).chain(places).collect(),
+            count: finding.count,
+            text: once.to_string(),
+        }
+    }
 }
 
 impl Sanitized {
     /// What a report has.
     fn of(report: &SanitizerReport) -> Self {
+        let (leaks, findings) =
+            report.findings.iter().partition::<Vec<_>, _>(|finding| finding.kind == Kind::Leak);
+        let told = |findings: Vec<&Finding>| findings.into_iter().map(Told::of).collect();
         Self {
             accesses: report.accesses,
             forgotten: report.forgotten,
             more: report.more,
-            findings: report.findings.iter().map(ToString::to_string).collect(),
+            findings: told(findings),
+            leaks: told(leaks),
         }
     }
 
-    /// Adds what another run has; the same finding is one.
-    pub fn add(&mut self, other: &Self) {
-        self.accesses += other.accesses;
-        self.forgotten += other.forgotten;
-        self.more += other.more;
-        for finding in &other.findings {
-            if !self.findings.contains(finding) {
-                self.findings.push(finding.clone());
+    /// Adds what a later run of the process has.
+    pub fn add(&mut self, later: &Self) {
+        self.accesses += later.accesses;
+        self.forgotten += later.forgotten;
+        self.more += later.more;
+        for finding in &later.findings {
+            match self.findings.iter_mut().find(|own| own.what == finding.what) {
+                Some(own) => own.count += finding.count,
+                None => self.findings.push(finding.clone()),
             }
         }
+        self.leaks.clone_from(&later.leaks);
+    }
+
+    /// No later run of the process frees anything.
+    pub fn end(&mut self) {
+        self.findings.append(&mut self.leaks);
     }
 
     /// True if there are findings.

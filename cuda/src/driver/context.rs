@@ -6,7 +6,9 @@ use std::ffi::c_void;
 use crate::device::known;
 use crate::driver::call::{Need, current, enter, made, primary, stack};
 use crate::driver::state::{Destructor, Owned};
-use crate::error::{Error, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, PEER_UNSUPPORTED};
+use crate::error::{
+    Error, INVALID_CONTEXT, INVALID_DEVICE, INVALID_VALUE, NOT_SUPPORTED, PEER_NOT_ENABLED, PEER_UNSUPPORTED,
+};
 use crate::limits;
 use crate::memory::free;
 use crate::runtime::State;
@@ -295,7 +297,7 @@ driver! {
 
     context cuCtxEnablePeerAccess = (_peer: usize, _flags: u32) |_state| { Err(PEER_UNSUPPORTED) }
 
-    context cuCtxDisablePeerAccess = (_peer: usize) |_state| { Err(PEER_UNSUPPORTED) }
+    context cuCtxDisablePeerAccess = (_peer: usize) |_state| { Err(PEER_NOT_ENABLED) }
 
     driver cuDevicePrimaryCtxRetain = (at: *mut usize, device: i32) |state| {
         let context = primary(state, device)?;

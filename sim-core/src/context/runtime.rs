@@ -19,8 +19,8 @@ use crate::sanitizer::findings::Kind;
 const LONGEST: u64 = 64 << 10;
 
 impl Context {
-    /// The assertions that failed when one stopped the last run: those of the threads that came to theirs with the first,
-    /// 64 at most.
+    /// The assertions that failed when one stopped the last run: those that threads had come to and written down by then, 64 at
+    /// most.
     pub fn failed(&self) -> &[Assertion] {
         &self.assertions
     }
@@ -159,9 +159,16 @@ impl Context {
             return;
         };
         let count = self.word(failed, 4).min(variables::FAILURES_KEPT);
+        if count == 0 {
+            return;
+        }
         let bytes = self.modules[module].module.address_bits() as usize / 8;
+        let size = variables::FAILURE_WORDS * bytes;
         for entry in 0..count {
-            let entry = failures + entry * (variables::FAILURE_WORDS * bytes) as u64;
+            let entry = failures + entry * size as u64;
+            if self.word(entry, bytes) == 0 {
+                continue;
+            }
             let value = |i: usize| self.word(entry + (i * bytes) as u64, bytes);
             let text = |i| self.text(value(i)).unwrap_or_else(|| "?".to_string());
             let place = |first: usize| [value(first), value(first + 1), value(first + 2)];
@@ -175,11 +182,13 @@ impl Context {
             };
             self.assertions.push(assertion);
         }
-        if let Some(Assertion { expression, file, line, function, block, thread }) = self.assertions.first() {
-            fault.message = format!(
+        fault.message = match self.assertions.first() {
+            Some(Assertion { expression, file, line, function, block, thread }) => format!(
                 "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
-            );
-        }
+            ),
+            None => "assertion failed; the device stopped before its text was written down".to_string(),
+        };
         self.write(failed, &[0; 4]);
+        self.write(failures, &vec![0; variables::FAILURES_KEPT as usize * size]);
     }
 }

@@ -65,15 +65,28 @@ fn live_threads_that_go_round_for_ever_are_found_with_those_that_wait() {
     }
 }
 
-/// In functional mode, too, warps that a barrier has released are found out, though they leave turns to each other.
+/// In functional mode, too, warps that a barrier has released are found out, though they leave turns to each other, and those
+/// that meet at a barrier each time, so that no turn is a whole one.
 #[test]
-fn live_warps_that_spin_behind_a_barrier_are_found() {
-    let body =
-        "bar.sync 0;\nWAITS:\nld.volatile.global.u32 %a, [%out];\nsetp.ne.u32 %q, %a, 1;\n@%q bra WAITS;";
-    for policy in ["crs_stack", "functional crs_stack", "functional mimd"] {
-        let (result, _) = run(body, policy, 1, 64, |o| o);
-        assert_eq!(fault(result).kind, FaultKind::Livelock, "{policy}");
+fn live_warps_that_spin_behind_or_at_a_barrier_are_found() {
+    let wait = "ld.volatile.global.u32 %a, [%out];\nsetp.ne.u32 %q, %a, 1;\n@%q bra WAITS;";
+    for body in [format!("bar.sync 0;\nWAITS:\n{wait}"), format!("WAITS:\nbar.sync 0;\n{wait}")] {
+        for policy in ["crs_stack", "functional crs_stack", "functional mimd"] {
+            let (result, _) = run(&body, policy, 1, 64, |o| o);
+            assert_eq!(fault(result).kind, FaultKind::Livelock, "{policy}: {body}");
+        }
     }
+}
+
+/// Blocks that wait for all others, and meet at a barrier between looks, get the others to begin.
+#[test]
+fn functional_blocks_that_wait_at_barriers_for_others_let_them_begin() {
+    let body = "atom.global.add.u32 %b, [%out+4000], 1;\nWAITS:\nbar.sync 0;\n\
+                ld.volatile.global.u32 %a, [%out+4000];\nsetp.lt.u32 %q, %a, 768;\n@%q bra WAITS;\nmov.u32 %r, 1;";
+    let chip = chip(|c| c.limits.max_resident_blocks = 4);
+    let mut run = Run::new(device(chip, "crs_stack"), &module("", body), false, 1024);
+    run.launch(12, 64, true).expect("it fits");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
 }
 
 #[test]

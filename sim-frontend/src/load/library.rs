@@ -39,7 +39,7 @@ pub mod variables {
     /// Threads whose assertion failed: u32.
     pub const FAILED: &str = "__warpsim_failed";
     /// Of each of the first [`FAILURES_KEPT`] of them: addresses of message, file, function; line; thread and block; each
-    /// the size of an address.
+    /// the size of an address. The message is written last; without it an entry is not complete.
     pub const FAILURES: &str = "__warpsim_failures";
     /// Words of an entry of [`FAILURES`].
     pub const FAILURE_WORDS: usize = 10;

@@ -69,7 +69,6 @@ extern "C" __device__ void __assertfail(const char *message, const char *file, u
   u32 at = reserve(&__warpsim_failed, 1);
   if (at < 64) {
     word *out = __warpsim_failures[at];
-    out[0] = (word)message;
     out[1] = (word)file;
     out[2] = (word)function;
     out[3] = line;
@@ -79,6 +78,9 @@ extern "C" __device__ void __assertfail(const char *message, const char *file, u
     out[7] = __nvvm_read_ptx_sreg_ctaid_x();
     out[8] = __nvvm_read_ptx_sreg_ctaid_y();
     out[9] = __nvvm_read_ptx_sreg_ctaid_z();
+    // Another warp may stop the device now: an entry counts once this is there.
+    asm volatile("membar.gl;" ::: "memory");
+    out[0] = (word)message;
   }
   asm volatile("membar.sys;\n\ttrap;" ::: "memory");
 }
