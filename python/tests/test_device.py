@@ -76,6 +76,9 @@ def test_arrays_stay_on_the_device(gpu):
     k(8, 128, y, b, y, 1000)
     assert np.array_equal(y.copy_to_host(), (a + b) + b)
     assert np.array_equal(x.copy_to_host(), a)
+    assert np.array_equal(np.asarray(x), a) and np.asarray(x, np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="without a copy"):
+        x.__array__(copy=False)
     y.copy_from_host(a)
     out = np.empty_like(a)
     assert y.copy_to_host(out) is out and np.array_equal(out, a)

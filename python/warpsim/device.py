@@ -72,6 +72,13 @@ class DeviceArray:
         if self.nbytes:
             self._device._native.write(self.address, array.reshape(-1).view(np.uint8))
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """A copy, for NumPy: as `copy_to_host`."""
+        if copy is False:
+            raise ValueError("an array on the device cannot be used without a copy")
+        out = self.copy_to_host()
+        return out if dtype is None else out.astype(dtype, copy=False)
+
     def __len__(self) -> int:
         return self.shape[0]
 

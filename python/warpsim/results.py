@@ -369,7 +369,7 @@ class Result:
 
         found = self._ran.buffer(name)
         if found is None:
-            raise KeyError(name)
+            raise KeyError(f"the buffer `{name}` was not kept: keep=[…] of `run` names those that are")
         kind, data = found
         return numpy.frombuffer(data, DTYPES[kind])
 

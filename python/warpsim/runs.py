@@ -79,7 +79,8 @@ def run(
 
 @dataclass
 class Sweep:
-    """A sweep that was simulated."""
+    """A sweep that was simulated. Points that are refused, as for a key that a chip does not have, are rows of the table and in
+    `bad`; they raise nothing."""
 
     _native: _warpsim.Sweep = field(repr=False)
     #: Name.

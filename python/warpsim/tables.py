@@ -14,7 +14,7 @@ SHOWN = 60
 
 class Table:
     """A table with typed columns. It has the Arrow C stream interface: `polars.DataFrame(table)`, `pyarrow.table(table)`,
-    `pandas.DataFrame.from_arrow(table)` (pandas 3) and DuckDB read it; `to_pandas`, `to_polars` and `to_pyarrow` are short for
+    `pandas.DataFrame.from_arrow(table)` (pandas 3 with pyarrow) and DuckDB read it; `to_pandas`, `to_polars` and `to_pyarrow` are short for
     that."""
 
     def __init__(self, columns: dict[str, list[Any]]) -> None:
