@@ -553,7 +553,8 @@ impl<P: Reconvergence> Functional<P> {
     #[inline(never)]
     fn keeps_step(&mut self, split: SplitId, w: usize, pc: Pc) -> bool {
         let released = &mut self.released[split as usize];
-        if self.watch.is_some() {
+        // What is recorded is the order that verification begins with.
+        if self.watch.is_some() || self.record.is_some() {
             *released = Released::Not;
             return false;
         }
