@@ -225,6 +225,15 @@ fn findings_of_sanitizers_are_told_and_are_an_exit_status() {
         assert!(err.contains("sanitizers: 1 finding;") && err.contains("racy"), "{err}");
         assert_eq!(err.matches("sanitizers: ").count(), 1, "{err}");
     }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("UTF-8");
+    assert_eq!(ran(&library, &["--check", "races", "--out", out], &[&program]).status.code(), Some(3));
+    let report = std::fs::read(folder.path().join("report.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!((&report["result"], &report["exit_status"]), (&"fault".into(), &0.into()), "{report}");
+    let sanitizers = |launch: usize| &report["launches"][launch]["section"]["sanitizers"]["findings"];
+    assert!(sanitizers(0).is_array() && sanitizers(1)[0]["kind"] == "race", "{report}");
+    assert!(report["launches"][0]["sanitizers"].is_null(), "in the section alone");
     // A status of the program's own is passed through.
     let output = ran(&library, &["--check", "races"], &[&program, Path::new("fail")]);
     assert_eq!(output.status.code(), Some(7));

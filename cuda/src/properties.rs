@@ -33,107 +33,95 @@ pub fn bus_width(chip: &ChipSpec) -> u64 {
     (chip.dram_bandwidth() * 8.0 / transfers.max(1) as f64).round() as u64
 }
 
-/// Fields that are not zero: offset in CUDA 13 and 12, bytes, value.
+/// Fields that are not zero: offset in CUDA 13 and 12, bytes, and the attribute that says the same.
 #[rustfmt::skip]
-fn fields(chip: &ChipSpec) -> Vec<((Option<usize>, usize), usize, u64)> {
-    let limits = &chip.limits;
-    let capability = u64::from(chip.capability());
-    let has_l1 = u64::from(limits.level1_cache_size > 0);
-    let [x, y, z] = limits.max_block_size.map(u64::from);
-    let [gx, gy, gz] = limits.max_grid_size.map(u64::from);
-    vec![
-        ((Some(288), 288), 8, limits.global_mem_size), // totalGlobalMem
-        ((Some(296), 296), 8, u64::from(chip.shared_of_block().min(DEFAULT_SHARED))), // sharedMemPerBlock
-        ((Some(304), 304), 4, limits.reg_file_size.into()), // regsPerBlock
-        ((Some(308), 308), 4, limits.warp_size.into()), // warpSize
-        ((Some(312), 312), 8, i32::MAX as u64), // memPitch
-        ((Some(320), 320), 4, limits.max_threads_per_block.into()), // maxThreadsPerBlock
-        ((Some(324), 324), 4, x), // maxThreadsDim
-        ((Some(328), 328), 4, y), // maxThreadsDim
-        ((Some(332), 332), 4, z), // maxThreadsDim
-        ((Some(336), 336), 4, gx), // maxGridSize
-        ((Some(340), 340), 4, gy), // maxGridSize
-        ((Some(344), 344), 4, gz), // maxGridSize
-        ((Some(352), 352), 8, limits.const_mem_size), // totalConstMem
-        ((Some(360), 360), 4, capability / 10), // major
-        ((Some(364), 364), 4, capability % 10), // minor
-        ((Some(368), 368), 8, 512), // textureAlignment
-        ((Some(376), 376), 8, 32), // texturePitchAlignment
-        ((Some(384), 388), 4, limits.num_processors.into()), // multiProcessorCount
-        ((Some(392), 400), 4, 1), // canMapHostMemory
-        ((Some(552), 568), 8, 512), // surfaceAlignment
-        ((Some(560), 576), 4, 1), // concurrentKernels
-        ((Some(568), 584), 4, 1), // pciBusID
-        ((Some(584), 600), 4, 1), // asyncEngineCount
-        ((Some(588), 604), 4, 1), // unifiedAddressing
-        ((Some(592), 612), 4, bus_width(chip)), // memoryBusWidth
-        ((Some(596), 616), 4, limits.level2_cache_size), // l2CacheSize
-        ((Some(604), 624), 4, limits.max_resident_threads.into()), // maxThreadsPerMultiProcessor
-        ((Some(608), 628), 4, 1), // streamPrioritiesSupported
-        ((Some(612), 632), 4, has_l1), // globalL1CacheSupported
-        ((Some(616), 636), 4, has_l1), // localL1CacheSupported
-        ((Some(624), 640), 8, limits.shared_mem_size.into()), // sharedMemPerMultiprocessor
-        ((Some(632), 648), 4, limits.reg_file_size.into()), // regsPerMultiprocessor
-        ((Some(636), 652), 4, 1), // managedMemory
-        ((Some(668), 688), 4, 1), // cooperativeLaunch
-        ((Some(672), 696), 8, chip.shared_of_block().into()), // sharedMemPerBlockOptin
-        ((Some(688), 712), 4, limits.max_resident_blocks.into()), // maxBlocksPerMultiProcessor
-        ((Some(696), 720), 8, chip.sm.shared_reserved.into()), // reservedSharedMemPerBlock
-        ((None, 348), 4, chip.clocks().core_khz), // clockRate
-        ((None, 384), 4, 1), // deviceOverlap
-        ((None, 608), 4, chip.clocks().dram_khz), // memoryClockRate
-    ]
-}
-
-/// Further fields, of four bytes: offset in CUDA 13 and 12, and the attribute that says the same.
-const OF_ATTRIBUTES: [((Option<usize>, usize), i32); 47] = [
-    ((Some(396), 408), 21), // maxTexture1D
-    ((Some(400), 412), 77), // maxTexture1DMipmap
-    ((None, 416), 69),      // maxTexture1DLinear
-    ((Some(404), 420), 22), // maxTexture2D
-    ((Some(408), 424), 23),
-    ((Some(412), 428), 73), // maxTexture2DMipmap
-    ((Some(416), 432), 74),
-    ((Some(420), 436), 70), // maxTexture2DLinear
-    ((Some(424), 440), 71),
-    ((Some(428), 444), 72),
-    ((Some(432), 448), 45), // maxTexture2DGather
-    ((Some(436), 452), 46),
-    ((Some(440), 456), 24), // maxTexture3D
-    ((Some(444), 460), 25),
-    ((Some(448), 464), 26),
-    ((Some(452), 468), 47), // maxTexture3DAlt
-    ((Some(456), 472), 48),
-    ((Some(460), 476), 49),
-    ((Some(464), 480), 52), // maxTextureCubemap
-    ((Some(468), 484), 42), // maxTexture1DLayered
-    ((Some(472), 488), 43),
-    ((Some(476), 492), 27), // maxTexture2DLayered
-    ((Some(480), 496), 28),
-    ((Some(484), 500), 29),
-    ((Some(488), 504), 53), // maxTextureCubemapLayered
-    ((Some(492), 508), 54),
-    ((Some(496), 512), 55), // maxSurface1D
-    ((Some(500), 516), 56), // maxSurface2D
-    ((Some(504), 520), 57),
-    ((Some(508), 524), 58), // maxSurface3D
-    ((Some(512), 528), 59),
-    ((Some(516), 532), 60),
-    ((Some(520), 536), 61), // maxSurface1DLayered
-    ((Some(524), 540), 62),
-    ((Some(528), 544), 63), // maxSurface2DLayered
-    ((Some(532), 548), 64),
-    ((Some(536), 552), 65),
-    ((Some(540), 556), 66), // maxSurfaceCubemap
-    ((Some(544), 560), 67), // maxSurfaceCubemapLayered
-    ((Some(548), 564), 68),
-    ((None, 668), 87),       // singleToDoublePrecisionPerfRatio
-    ((Some(656), 676), 89),  // concurrentManagedAccess
-    ((Some(660), 680), 90),  // computePreemptionSupported
-    ((Some(704), 728), 99),  // hostRegisterSupported
-    ((Some(720), 744), 115), // memoryPoolsSupported
-    ((Some(736), 760), 119), // memoryPoolSupportedHandleTypes
-    ((Some(748), 772), 120), // clusterLaunch
+const FIELDS: [((Option<usize>, usize), usize, i32); 86] = [
+    ((Some(296), 296), 8, 8), // sharedMemPerBlock
+    ((Some(304), 304), 4, 12), // regsPerBlock
+    ((Some(308), 308), 4, 10), // warpSize
+    ((Some(312), 312), 8, 11), // memPitch
+    ((Some(320), 320), 4, 1), // maxThreadsPerBlock
+    ((Some(324), 324), 4, 2), // maxThreadsDim
+    ((Some(328), 328), 4, 3), // maxThreadsDim
+    ((Some(332), 332), 4, 4), // maxThreadsDim
+    ((Some(336), 336), 4, 5), // maxGridSize
+    ((Some(340), 340), 4, 6), // maxGridSize
+    ((Some(344), 344), 4, 7), // maxGridSize
+    ((Some(352), 352), 8, 9), // totalConstMem
+    ((Some(360), 360), 4, 75), // major
+    ((Some(364), 364), 4, 76), // minor
+    ((Some(368), 368), 8, 14), // textureAlignment
+    ((Some(376), 376), 8, 51), // texturePitchAlignment
+    ((Some(384), 388), 4, 16), // multiProcessorCount
+    ((Some(392), 400), 4, 19), // canMapHostMemory
+    ((Some(552), 568), 8, 30), // surfaceAlignment
+    ((Some(560), 576), 4, 31), // concurrentKernels
+    ((Some(568), 584), 4, 33), // pciBusID
+    ((Some(584), 600), 4, 40), // asyncEngineCount
+    ((Some(588), 604), 4, 41), // unifiedAddressing
+    ((Some(592), 612), 4, 37), // memoryBusWidth
+    ((Some(596), 616), 4, 38), // l2CacheSize
+    ((Some(604), 624), 4, 39), // maxThreadsPerMultiProcessor
+    ((Some(608), 628), 4, 78), // streamPrioritiesSupported
+    ((Some(612), 632), 4, 79), // globalL1CacheSupported
+    ((Some(616), 636), 4, 80), // localL1CacheSupported
+    ((Some(624), 640), 8, 81), // sharedMemPerMultiprocessor
+    ((Some(632), 648), 4, 82), // regsPerMultiprocessor
+    ((Some(636), 652), 4, 83), // managedMemory
+    ((Some(668), 688), 4, 95), // cooperativeLaunch
+    ((Some(672), 696), 8, 97), // sharedMemPerBlockOptin
+    ((Some(688), 712), 4, 106), // maxBlocksPerMultiProcessor
+    ((Some(696), 720), 8, 111), // reservedSharedMemPerBlock
+    ((None, 348), 4, 13), // clockRate
+    ((None, 384), 4, 15), // deviceOverlap
+    ((None, 608), 4, 36), // memoryClockRate
+    ((Some(396), 408), 4, 21), // maxTexture1D
+    ((Some(400), 412), 4, 77), // maxTexture1DMipmap
+    ((None, 416), 4, 69), // maxTexture1DLinear
+    ((Some(404), 420), 4, 22), // maxTexture2D
+    ((Some(408), 424), 4, 23),
+    ((Some(412), 428), 4, 73), // maxTexture2DMipmap
+    ((Some(416), 432), 4, 74),
+    ((Some(420), 436), 4, 70), // maxTexture2DLinear
+    ((Some(424), 440), 4, 71),
+    ((Some(428), 444), 4, 72),
+    ((Some(432), 448), 4, 45), // maxTexture2DGather
+    ((Some(436), 452), 4, 46),
+    ((Some(440), 456), 4, 24), // maxTexture3D
+    ((Some(444), 460), 4, 25),
+    ((Some(448), 464), 4, 26),
+    ((Some(452), 468), 4, 47), // maxTexture3DAlt
+    ((Some(456), 472), 4, 48),
+    ((Some(460), 476), 4, 49),
+    ((Some(464), 480), 4, 52), // maxTextureCubemap
+    ((Some(468), 484), 4, 42), // maxTexture1DLayered
+    ((Some(472), 488), 4, 43),
+    ((Some(476), 492), 4, 27), // maxTexture2DLayered
+    ((Some(480), 496), 4, 28),
+    ((Some(484), 500), 4, 29),
+    ((Some(488), 504), 4, 53), // maxTextureCubemapLayered
+    ((Some(492), 508), 4, 54),
+    ((Some(496), 512), 4, 55), // maxSurface1D
+    ((Some(500), 516), 4, 56), // maxSurface2D
+    ((Some(504), 520), 4, 57),
+    ((Some(508), 524), 4, 58), // maxSurface3D
+    ((Some(512), 528), 4, 59),
+    ((Some(516), 532), 4, 60),
+    ((Some(520), 536), 4, 61), // maxSurface1DLayered
+    ((Some(524), 540), 4, 62),
+    ((Some(528), 544), 4, 63), // maxSurface2DLayered
+    ((Some(532), 548), 4, 64),
+    ((Some(536), 552), 4, 65),
+    ((Some(540), 556), 4, 66), // maxSurfaceCubemap
+    ((Some(544), 560), 4, 67), // maxSurfaceCubemapLayered
+    ((Some(548), 564), 4, 68),
+    ((None, 668), 4, 87), // singleToDoublePrecisionPerfRatio
+    ((Some(656), 676), 4, 89), // concurrentManagedAccess
+    ((Some(660), 680), 4, 90), // computePreemptionSupported
+    ((Some(704), 728), 4, 99), // hostRegisterSupported
+    ((Some(720), 744), 4, 115), // memoryPoolsSupported
+    ((Some(736), 760), 4, 119), // memoryPoolSupportedHandleTypes
+    ((Some(748), 772), 4, 120), // clusterLaunch
 ];
 
 /// Sizes of textures and surfaces, by attribute (CUDA C++ Programming Guide, "Technical Specifications per Compute
@@ -199,11 +187,13 @@ pub fn properties(chip: &ChipSpec, version: Version) -> Vec<u8> {
     let name = &name.as_bytes()[..name.len().min(255)];
     out[..name.len()].copy_from_slice(name);
     out[256..272].copy_from_slice(&uuid(chip));
-    let of_attributes = OF_ATTRIBUTES.map(|(offsets, number)| {
+    let of_attributes = FIELDS.map(|(offsets, bytes, number)| {
         let value = attribute(chip, number).unwrap_or_default();
-        (offsets, 4, value as u64)
+        (offsets, bytes, value as u64)
     });
-    for ((newest, older), bytes, value) in fields(chip).into_iter().chain(of_attributes) {
+    // Of the memory of the device there is no attribute.
+    let memory = ((Some(288), 288), 8, chip.limits.global_mem_size);
+    for ((newest, older), bytes, value) in of_attributes.into_iter().chain([memory]) {
         let Some(at) = (if version == Version::Thirteen { newest } else { Some(older) }) else { continue };
         if let Some(place) = out.get_mut(at..at + bytes) {
             place.copy_from_slice(&value.to_le_bytes()[..bytes]);

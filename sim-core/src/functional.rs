@@ -4,6 +4,7 @@
 mod observe;
 mod perform;
 mod record;
+mod released;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::guard;
 use crate::touched::Touched;
+use released::Released;
 
 /// Without timing a data operation is counted, and that is all. Clocks count issues, since they are the
 /// same however a run is observed.
@@ -54,21 +56,6 @@ const TURN: u64 = 4096;
 const WATCHED_TURN: u64 = 4093;
 /// Rounds in which a split used up its turn after which threads are watched first.
 const FIRST_WATCH: u64 = 64;
-
-/// Whether others have released a split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Released {
-    /// They have not.
-    Not,
-    /// They have, and it has not accessed memory since.
-    Now,
-    /// It has, and has left so many turns to others since.
-    Before(u8),
-}
-
-/// Turns that a split leaves to those that a barrier released with it. One that spins has whole turns from then on, in
-/// which it is found out.
-const LEFT_TO_OTHERS: u8 = 64;
 
 /// How many blocks are resident at a time.
 #[derive(Clone, Copy, Debug)]
@@ -544,45 +531,6 @@ impl<P: Reconvergence> Functional<P> {
             }
         }
         Ok(true)
-    }
-
-    /// The split leaves the rest of its turn to others that a barrier released with it. Where a program races, as one that
-    /// lacks a barrier behind its reads of shared memory, hardware's timing decides: warps that a barrier releases go on side
-    /// by side, and none is back from global memory before the others have come as far. So a turn ends with the first access to
-    /// shared or global memory, and with each access to global memory behind it.
-    #[inline(never)]
-    fn keeps_step(&mut self, split: SplitId, w: usize, pc: Pc) -> bool {
-        let released = &mut self.released[split as usize];
-        // What is recorded is the order that verification begins with.
-        if self.watch.is_some() || self.record.is_some() {
-            *released = Released::Not;
-            return false;
-        }
-        let accesses = |resident: &Resident<P>| {
-            let op = &resident.kernels[resident.warps[w].kernel].code.program.ops[pc as usize];
-            let space = op.extra.access().map(|facts| facts.space);
-            matches!(op.class, OpClass::Load | OpClass::Store | OpClass::Atomic)
-                && matches!(space, Some(StateSpace::Shared | StateSpace::Generic | StateSpace::Global))
-        };
-        *released = match (*released, self.resident.outcome) {
-            (Released::Now, Step::Access | Step::DoneAfter { .. }) if accesses(&self.resident) => {
-                Released::Before(1)
-            }
-            (Released::Before(LEFT_TO_OTHERS), _) => Released::Not,
-            (Released::Before(turns), Step::Access) => Released::Before(turns + 1),
-            _ => return false,
-        };
-        *released != Released::Not
-    }
-
-    /// No other has released the splits of a block that begins.
-    fn not_released(&mut self, slot: usize) {
-        let Some(block) = &self.resident.blocks[slot] else { return };
-        for w in block.warps.clone() {
-            for split in self.resident.splits_of(w) {
-                self.released[split as usize] = Released::Not;
-            }
-        }
     }
 
     /// The operation on mbarrier objects that these lanes executed is a wait that failed for one of them.

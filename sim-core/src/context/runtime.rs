@@ -182,12 +182,11 @@ impl Context {
             };
             self.assertions.push(assertion);
         }
-        fault.message = match self.assertions.first() {
-            Some(Assertion { expression, file, line, function, block, thread }) => format!(
+        if let Some(Assertion { expression, file, line, function, block, thread }) = self.assertions.first() {
+            fault.message = format!(
                 "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
-            ),
-            None => "assertion failed; the device stopped before its text was written down".to_string(),
-        };
+            );
+        }
         self.write(failed, &[0; 4]);
         self.write(failures, &vec![0; variables::FAILURES_KEPT as usize * size]);
     }

@@ -4,7 +4,7 @@ use sim_core::device::Options;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
 
-use crate::machine::{Run, chip, device_with, module};
+use crate::machine::{Run, chip, device, device_with, module};
 
 const DECLARED: &str = ".extern .func (.param .b32 status) vprintf(.param .b64 format, .param .b64 values);\n\
     .extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function, .param .b64 size);\n\
@@ -108,6 +108,25 @@ fn a_failed_assertion_says_what_and_where() {
             let error = run(&body, policy, 64, functional).2.expect_err("thread 37 stops").to_string();
             let words = "assertion `odd` failed: odd:12: odd, block [0, 0, 0], thread [37, 0, 0]";
             assert!(error.contains(words) && error.contains("lane 5"), "{error}");
+        }
+    }
+}
+
+/// Warps of several blocks fail beside each other; the first stops the device while others write theirs down. What is told is
+/// complete, and the same once more in a context that goes on.
+#[test]
+fn assertions_that_fail_beside_each_other_are_told_whole() {
+    let fails = call("__assertfail", &["%w", "%w", "12", "%w", "1"], None);
+    let body = format!("mov.u64 %w, name;\ncvta.global.u64 %w, %w;\n{fails}");
+    for functional in [false, true] {
+        let mut run = Run::new(device(chip(|_| ()), "crs_stack"), &module(DECLARED, &body), false, 256);
+        run.launch(4, 64, functional).expect("a launch");
+        let error = run.wait().expect_err("all fail").to_string();
+        assert!(error.contains("assertion `odd` failed: odd:12: odd, block ["), "{error}");
+        let told = run.device.context(run.context).expect("there").failed().to_vec();
+        assert!((32..=64).contains(&told.len()), "{functional}: {}", told.len());
+        for assertion in told {
+            assert_eq!((assertion.expression.as_str(), assertion.line), ("odd", 12), "{assertion:?}");
         }
     }
 }

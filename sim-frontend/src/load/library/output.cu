@@ -67,20 +67,20 @@ extern "C" __device__ int vprintf(const char *format, const void *arguments) {
 }
 extern "C" __device__ void __assertfail(const char *message, const char *file, u32 line, const char *function, word) {
   u32 at = reserve(&__warpsim_failed, 1);
-  if (at < 64) {
-    word *out = __warpsim_failures[at];
-    out[1] = (word)file;
-    out[2] = (word)function;
-    out[3] = line;
-    out[4] = __nvvm_read_ptx_sreg_tid_x();
-    out[5] = __nvvm_read_ptx_sreg_tid_y();
-    out[6] = __nvvm_read_ptx_sreg_tid_z();
-    out[7] = __nvvm_read_ptx_sreg_ctaid_x();
-    out[8] = __nvvm_read_ptx_sreg_ctaid_y();
-    out[9] = __nvvm_read_ptx_sreg_ctaid_z();
-    // Another warp may stop the device now: an entry counts once this is there.
-    asm volatile("membar.gl;" ::: "memory");
-    out[0] = (word)message;
-  }
+  // Those that have an entry stop the device once it is written.
+  if (at >= 64) asm volatile("exit;");
+  word *out = __warpsim_failures[at];
+  out[1] = (word)file;
+  out[2] = (word)function;
+  out[3] = line;
+  out[4] = __nvvm_read_ptx_sreg_tid_x();
+  out[5] = __nvvm_read_ptx_sreg_tid_y();
+  out[6] = __nvvm_read_ptx_sreg_tid_z();
+  out[7] = __nvvm_read_ptx_sreg_ctaid_x();
+  out[8] = __nvvm_read_ptx_sreg_ctaid_y();
+  out[9] = __nvvm_read_ptx_sreg_ctaid_z();
+  // Another warp may stop the device now: an entry counts once this is there.
+  asm volatile("membar.gl;" ::: "memory");
+  out[0] = (word)message;
   asm volatile("membar.sys;\n\ttrap;" ::: "memory");
 }
