@@ -539,3 +539,16 @@ fn warps_that_a_barrier_releases_go_on_side_by_side() {
     );
     assert_eq!(sides(&from_memory), [(); 3].map(|()| vec![7 + 9 + 11 + 100 + 9 + 11; 256]));
 }
+
+/// How a block's warps take turns does not depend on who was in its place before: warp 0, which no barrier has released, goes on to
+/// its barrier before warp 1 begins, in the second block as in the first.
+#[test]
+fn a_block_begins_with_whole_turns_in_functional_mode() {
+    let body = "setp.eq.u32 %p, %t, 0;\n@%p ld.volatile.global.u32 %a, [%out+4000];\n@%p st.shared.u32 [room], 5;\n\
+                ld.shared.u32 %r, [room];\nbar.sync 0;";
+    let chip = chip(|c| c.limits.max_resident_blocks = 1);
+    let mut run = Run::new(device(chip, "crs_stack"), &module("", body), false, 1024);
+    run.launch(3, 64, true).expect("a launch");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(run.words()[..192], [5; 192]);
+}
