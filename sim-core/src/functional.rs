@@ -608,6 +608,29 @@ impl<P: Reconvergence> Functional<P> {
         Ok(())
     }
 
+    /// Whether the split, which others have released, leaves the rest of its turn to them ([`Released::leaves`]).
+    #[inline(never)]
+    fn keeps_step(&mut self, split: SplitId, w: usize, pc: Pc) -> bool {
+        let released = &mut self.released[split as usize];
+        // What is recorded is the order that verification begins with.
+        if self.watch.is_some() || self.record.is_some() {
+            *released = Released::Not;
+            return false;
+        }
+        let op = &self.resident.kernels[self.resident.warps[w].kernel].code.program.ops[pc as usize];
+        released.leaves(op, self.resident.outcome)
+    }
+
+    /// No other has released the splits of a block that begins.
+    fn not_released(&mut self, slot: usize) {
+        let Some(block) = &self.resident.blocks[slot] else { return };
+        for w in block.warps.clone() {
+            for split in self.resident.splits_of(w) {
+                self.released[split as usize] = Released::Not;
+            }
+        }
+    }
+
     /// Blocks all of whose warps have ended make room.
     fn finish_blocks(&mut self) -> Vec<usize> {
         let mut out = Vec::new();
