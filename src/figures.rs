@@ -351,10 +351,9 @@ impl Cache {
         }
     }
 
-    /// Accesses that hit or merged, in percent of all.
+    /// Accesses that hit, in percent of all. One that waits for a miss under way is no hit.
     pub fn hit_rate(&self) -> Option<f64> {
-        let found = self.hits? + self.merges?;
-        rate(found, found + self.misses?, 100.0)
+        rate(self.hits?, self.hits? + self.merges? + self.misses?, 100.0)
     }
 }
 

@@ -297,8 +297,8 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "memory.l1.hit_rate",
         "%",
-        "loads and atomics that hit in L1 or merged with an outstanding L1 miss",
-        "100 × (`memory.l1.hits` + `memory.l1.merges`) / (`memory.l1.hits` + `memory.l1.merges` + `memory.l1.misses`)",
+        "loads and atomics whose bytes were in L1 when they came; those that merge with an outstanding miss are none",
+        "100 × `memory.l1.hits` / (`memory.l1.hits` + `memory.l1.merges` + `memory.l1.misses`)",
         |f| f.memory.l1.hit_rate(),
     ),
     path(
@@ -310,8 +310,8 @@ pub const METRICS: &[Metric] = &[
     ratio(
         "memory.l2.hit_rate",
         "%",
-        "loads and atomics that hit in L2 or merged with an outstanding L2 miss",
-        "100 × (`memory.l2.hits` + `memory.l2.merges`) / (`memory.l2.hits` + `memory.l2.merges` + `memory.l2.misses`)",
+        "loads and atomics whose bytes were in L2 when they came; those that merge with an outstanding miss are none",
+        "100 × `memory.l2.hits` / (`memory.l2.hits` + `memory.l2.merges` + `memory.l2.misses`)",
         |f| f.memory.l2.hit_rate(),
     ),
     path("memory.l2.write_backs", "lines", "dirty lines that L2 wrote back", |f| f.memory.l2.write_backs),
@@ -397,7 +397,7 @@ mod tests {
         assert_eq!(value("lane_utilisation", &report), Some(75.0));
         assert_eq!(value("issued", &report), Some(55.0));
         assert_eq!(value("stalls.memory", &report), Some(5.0));
-        assert_eq!(value("memory.l1.hit_rate", &report), Some(50.0));
+        assert_eq!(value("memory.l1.hit_rate", &report), Some(37.5));
         // No accesses have no rate; what is not there has no value.
         assert_eq!(value("memory.l2.hit_rate", &report), None);
         assert_eq!(value("memory.load_latency.l1.p50", &report), None);

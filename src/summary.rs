@@ -5,6 +5,7 @@ use std::fmt::Write;
 use sim_core::report::{DeviceReport, TensorReport};
 use sim_core::sanitizer::SanitizerReport;
 use sim_frontend::chip::ChipSpec;
+use sim_memory::cache::CacheStats;
 use sim_memory::sm_memory::latency::Level;
 
 use crate::console::table;
@@ -46,10 +47,10 @@ fn lines(report: &DeviceReport) -> Option<String> {
     (!list.is_empty()).then(|| format!("{out}\nwarp stall cycles by line, {} in total\n", all))
 }
 
-fn cache(name: &str, bytes: u32, [found, missed]: [u64; 2]) -> String {
+fn cache(name: &str, bytes: u32, stats: &CacheStats) -> String {
     match bytes {
         0 => format!("no {name}"),
-        _ => format!("{name} hits {:.1} %", percent(found, found + missed)),
+        _ => format!("{name} hits {:.1} %", percent(stats.hits, stats.hits + stats.merges + stats.misses)),
     }
 }
 
@@ -197,8 +198,8 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
             "memory: {} accesses, {} line transactions; {}, {}; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
             m.accesses,
             m.transactions,
-            cache("L1", chip.memory.l1.size_bytes, [m.l1.hits + m.l1.merges, m.l1.misses]),
-            cache("L2", chip.memory.l2.size_bytes, [m.l2.hits + m.l2.merges, m.l2.misses]),
+            cache("L1", chip.memory.l1.size_bytes, &m.l1),
+            cache("L2", chip.memory.l2.size_bytes, &m.l2),
             m.dram.bytes / 1024,
             m.dram.bytes as f64 / seconds / 1e9,
             chip.dram_bandwidth() / 1e9,

@@ -73,7 +73,7 @@ fn peak(report: &Value, amount: f64, rate: &str) -> f64 {
 fn hit_rate(report: &Value, level: &str) -> f64 {
     let [hits, merges, misses] =
         ["hits", "merges", "misses"].map(|name| at(report, &format!("memory.{level}.{name}")));
-    100.0 * (hits + merges) / (hits + merges + misses)
+    100.0 * hits / (hits + merges + misses)
 }
 
 /// Cycles of kernels and blocks of SMs against each other.

@@ -234,16 +234,17 @@ fn samples_add_up_to_the_report() {
         assert_eq!(number(sample, "issued") + stalls, slots, "{sample}");
     }
     let memory = &report["memory"];
-    let found = |cache: &Value| number(cache, "hits") + number(cache, "merges");
     assert!(number(&memory["l1"], "merges") > 0 && number(&memory["l2"], "merges") > 0, "{memory}");
     for (key, wanted) in [
         ("issued", number(&report, "issued")),
         ("warp_instructions", number(&report, "warp_instructions")),
         ("warp_cycles", number(&report, "warp_cycles")),
         ("l1_transactions", number(memory, "transactions")),
-        ("l1_hits", found(&memory["l1"])),
+        ("l1_hits", number(&memory["l1"], "hits")),
+        ("l1_merges", number(&memory["l1"], "merges")),
         ("l2_bytes", number(memory, "bytes_moved")),
-        ("l2_hits", found(&memory["l2"])),
+        ("l2_hits", number(&memory["l2"], "hits")),
+        ("l2_merges", number(&memory["l2"], "merges")),
         ("l2_misses", number(&memory["l2"], "misses")),
         ("dram_bytes", number(&memory["dram"], "bytes")),
     ] {

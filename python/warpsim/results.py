@@ -24,12 +24,12 @@ class Cache:
 
     @property
     def hits(self) -> int:
-        """Accesses whose line was there."""
+        """Accesses whose bytes were there."""
         return self._stats["hits"]
 
     @property
     def merges(self) -> int:
-        """Accesses whose line was already on its way."""
+        """Accesses that waited for an earlier one to their line, as one that fetches it."""
         return self._stats["merges"]
 
     @property
@@ -44,8 +44,8 @@ class Cache:
 
     @property
     def hit_rate(self) -> float | None:
-        """Hits and merges of all accesses, from 0 to 1; None without accesses."""
-        return _rate(self.hits + self.merges, self.accesses)
+        """Hits of all accesses, from 0 to 1; merges are no hits. None without accesses."""
+        return _rate(self.hits, self.accesses)
 
     def to_dict(self) -> dict[str, Any]:
         """All counters, as the report has them."""

@@ -8,7 +8,6 @@ mod reuse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::address_space::LOCAL_PHYSICAL;
 use crate::cache::{Cache, CacheStats, Class};
 use crate::coalescing::round_to_sectors;
 use crate::device_memory::DeviceMemory;
@@ -35,6 +34,8 @@ struct Instance {
     set: u64,
     pinned: bool,
     holds: bool,
+    /// True if it has waited for another to release its line.
+    waited: bool,
     fetched: bool,
 }
 
@@ -159,6 +160,7 @@ impl Partition {
             sm,
             pinned: false,
             holds: false,
+            waited: false,
             fetched: false,
         };
         let slot = match self.free.pop() {
@@ -351,11 +353,8 @@ impl Partition {
 
     fn begin(&mut self, slot: u32, holder: Option<u32>, now: Cycle) -> Result<(), MemoryFault> {
         if let Some(holder) = holder {
-            let request = &self.instances[slot as usize].request;
-            if request.is_load {
-                self.l2.stats.merged(request.line >= LOCAL_PHYSICAL);
-            }
             self.held.wait(holder, slot);
+            self.instances[slot as usize].waited = true;
             return Ok(());
         }
         self.run(slot, now)

@@ -50,6 +50,8 @@ struct Instance {
     level: Level,
     /// True if this instance is the holder of its line.
     holds: bool,
+    /// True if it has waited for another to release its line.
+    waited: bool,
     priority: Priority,
     /// Its number, while memory is observed.
     transaction: Transaction,
@@ -260,6 +262,7 @@ impl SmMemory {
                 issued: now,
                 level: Level::L1,
                 holds: false,
+                waited: false,
                 priority: match access.policy {
                     Policy::None => Priority::Unchanged,
                     policy => policy.priority(access.operands, part.lanes, part.line),
@@ -459,10 +462,8 @@ impl SmMemory {
         if program.touches_l1[0]
             && let Some((holder, _)) = self.held.holder(instance.set, instance.line)
         {
-            if matches!(instance.kind, AccessKind::Load) {
-                self.l1.stats.merged(instance.line >= LOCAL_PHYSICAL);
-            }
             self.held.wait(holder, slot);
+            self.instances[slot as usize].waited = true;
             return Ok(());
         }
         self.run(slot, now, port)

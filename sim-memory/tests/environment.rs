@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use sim_memory::address_space::LOCAL_PHYSICAL;
+use sim_memory::cache::CacheStats;
 use sim_memory::coalescing::Coalescing;
 use sim_memory::hundredths::Hundredths;
 use sim_memory::partition::Partition;
@@ -235,6 +236,30 @@ fn an_acquire_makes_other_lines_of_l1_fresh() {
         machine.semantics = Semantics::Weak;
         assert_eq!(load(&mut machine, CacheOp::Ca, at), expected, "{what:?} {semantics:?} {scope:?}");
     }
+}
+
+/// A load is a hit, a merge or a miss, and one of them only: three of each SM find the line on its way or not there.
+#[test]
+fn a_load_that_waits_for_a_miss_is_no_hit() {
+    let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
+    spec.partitions = 1;
+    let mut machine = Machine::of(spec, 2);
+    let of = |stats: &CacheStats| [stats.hits, stats.merges, stats.misses];
+    let of_both = |machine: &Machine| {
+        [&machine.sms[0].stats().l1, &machine.sms[1].stats().l1, &machine.partitions[0].stats().l2].map(of)
+    };
+    for sm in [0, 0, 0, 1, 1, 1] {
+        machine.start(sm, What::Load, CacheOp::Ca, 1, [BASE; 32], 0);
+    }
+    machine.drain();
+    assert_eq!(of_both(&machine), [[0, 2, 1], [0, 2, 1], [0, 1, 1]]);
+    machine.start(0, What::Load, CacheOp::Ca, 1, [BASE; 32], 0);
+    // One that waits for another sector of its line is a miss.
+    for at in [BASE + 128, BASE + 128 + 64] {
+        machine.start(1, What::Load, CacheOp::Ca, 1, [at; 32], 0);
+    }
+    machine.drain();
+    assert_eq!(of_both(&machine)[..2], [[1, 2, 1], [0, 2, 3]]);
 }
 
 /// A write-through L1 is brought up to date by its own SM's store and stays clean; the others'

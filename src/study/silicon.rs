@@ -16,7 +16,6 @@ use crate::console::{complain, status, table};
 use crate::cuda::command::CudaCommand;
 use crate::cuda::{CudaRun, Outputs, totals};
 use crate::device::program::LaunchLine;
-use crate::figures::Figures;
 use crate::files;
 use crate::interrupt::on_interrupt;
 use crate::known::Known;
@@ -467,19 +466,13 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
             ratio: cycles / silicon.cycles,
             warp_instructions: mean(total.warp_instructions),
             machine_instructions: mean(total.machine_instructions),
-            l1_hits: l1_hits(&total),
+            l1_hits: total.memory.l1.hit_rate(),
             dram_sectors: Some(mean(total.memory.dram.bytes) / SECTOR),
             bound: Some(totals::bound(&total, run.configured())),
             source: job.machine.source.clone(),
         })
     };
     kernels.iter().map(row).collect()
-}
-
-/// Per cent of the accesses of L1 that hit.
-fn l1_hits(total: &Figures) -> Option<f64> {
-    let l1 = &total.memory.l1;
-    percent(l1.hits?, l1.merges.unwrap_or(0.0) + l1.misses?)
 }
 
 impl Kernel {

@@ -43,9 +43,10 @@ impl Lookout {
     }
 }
 
+/// Loads that L1 served, but for those of local memory.
 fn l1_hits<P: Reconvergence>(sm: &Sm<P>) -> u64 {
     let stats = &sm.memory.l1().stats;
-    stats.hits - stats.local_hits
+    stats.hits + stats.merges - stats.local_hits - stats.local_merges
 }
 
 impl<P: Reconvergence> Engine<P> {

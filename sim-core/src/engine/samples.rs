@@ -22,15 +22,17 @@ pub(super) struct Counters {
 }
 
 /// Names of the counters of a sample.
-pub const FIGURES: [&str; 10] = [
+pub const FIGURES: [&str; 12] = [
     "issued",
     "warp_instructions",
     "warp_cycles",
     "l1_hits",
+    "l1_merges",
     "l1_misses",
     "l1_transactions",
     "l2_bytes",
     "l2_hits",
+    "l2_merges",
     "l2_misses",
     "dram_bytes",
 ];
@@ -44,10 +46,11 @@ impl Counters {
         f[0] += stats.issued;
         f[1] += stats.kernels.iter().map(|counts| counts.warp_instructions).sum::<u64>();
         f[2] += stats.warp_cycles;
-        f[3] += memory.l1.hits + memory.l1.merges;
-        f[4] += memory.l1.misses;
-        f[5] += memory.transactions;
-        f[6] += memory.bytes_moved;
+        f[3] += memory.l1.hits;
+        f[4] += memory.l1.merges;
+        f[5] += memory.l1.misses;
+        f[6] += memory.transactions;
+        f[7] += memory.bytes_moved;
         self.stalls.iter_mut().zip(stats.stalls).for_each(|(sum, own)| *sum += own);
         self.by_sm.push([stats.issued, stats.warp_cycles]);
     }
@@ -56,9 +59,10 @@ impl Counters {
     pub(super) fn add_partition(&mut self, partition: &Partition) {
         let stats = partition.stats();
         let f = &mut self.figures;
-        f[7] += stats.l2.hits + stats.l2.merges;
-        f[8] += stats.l2.misses;
-        f[9] += stats.dram.bytes;
+        f[8] += stats.l2.hits;
+        f[9] += stats.l2.merges;
+        f[10] += stats.l2.misses;
+        f[11] += stats.dram.bytes;
     }
 
     /// Adds the differences between `before` and `after`.

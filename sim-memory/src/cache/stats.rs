@@ -1,13 +1,14 @@
 //! The counters of a cache.
 
-/// Hit, miss and replacement counters of one cache.
+/// Hit, miss and replacement counters of one cache. A load or atomic is a hit, a merge or a miss, and one of them only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CacheStats {
-    /// Loads and atomics whose bytes were all valid.
+    /// Loads and atomics whose bytes were all valid when they came.
     pub hits: u64,
     /// Loads and atomics that had to fetch bytes.
     pub misses: u64,
-    /// Loads and atomics that waited for bytes already being fetched, or for an earlier access to the line.
+    /// Loads and atomics that waited for an earlier access to the line, as one that fetches it, and then found their bytes
+    /// valid.
     pub merges: u64,
     /// Hits on lines of local memory; included in `hits`.
     pub local_hits: u64,
@@ -24,20 +25,16 @@ pub struct CacheStats {
 }
 
 impl CacheStats {
-    /// Counts a lookup by a load or atomic as a hit or a miss.
+    /// Counts a lookup by a load or atomic, which has `waited` for an earlier access to its line or has not.
     #[inline]
-    pub fn looked_up(&mut self, hit: bool, local: bool) {
+    pub fn looked_up(&mut self, cached: bool, waited: bool, local: bool) {
+        let (hit, merge) = (cached && !waited, cached && waited);
         self.hits += u64::from(hit);
-        self.misses += u64::from(!hit);
+        self.merges += u64::from(merge);
+        self.misses += u64::from(!cached);
         self.local_hits += u64::from(hit && local);
-        self.local_misses += u64::from(!hit && local);
-    }
-
-    /// Counts a load that waits for an earlier access to its line.
-    #[inline]
-    pub fn merged(&mut self, local: bool) {
-        self.merges += 1;
-        self.local_merges += u64::from(local);
+        self.local_merges += u64::from(merge && local);
+        self.local_misses += u64::from(!cached && local);
     }
 
     /// Adds the counters of another cache.

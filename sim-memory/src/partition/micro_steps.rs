@@ -162,7 +162,8 @@ impl Partition {
             BExp::IsCachedL2 => {
                 let instance = &self.instances[index];
                 let cached = self.l2.is_cached(instance.set, instance.request.line, instance.request.mask);
-                self.l2.stats.looked_up(cached, instance.request.line >= LOCAL_PHYSICAL);
+                let local = instance.request.line >= LOCAL_PHYSICAL;
+                self.l2.stats.looked_up(cached, instance.waited, local);
                 cached
             }
         }

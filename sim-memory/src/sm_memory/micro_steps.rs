@@ -126,7 +126,7 @@ impl SmMemory {
             BExp::IsCachedL1 => {
                 let instance = &self.instances[index];
                 let cached = self.l1.is_cached(instance.set, instance.line, instance.mask);
-                self.l1.stats.looked_up(cached, instance.line >= LOCAL_PHYSICAL);
+                self.l1.stats.looked_up(cached, instance.waited, instance.line >= LOCAL_PHYSICAL);
                 cached
             }
         }

@@ -13,7 +13,7 @@
     })]));
     const CACHE = ['hits', 'merges', 'misses', 'evictions', 'write_backs', 'reservation_fails'];
     const cache = (name, key) => [...CACHE.map((own) => [`${name} ${own.replace('_', '-')}`, (m) => m[key][own]]),
-      [`${name} hit rate`, (m) => rate(m[key].hits + m[key].merges, m[key].hits + m[key].merges + m[key].misses)]];
+      [`${name} hit rate`, (m) => rate(m[key].hits, m[key].hits + m[key].merges + m[key].misses)]];
     const bursts = (d) => d.row_hits + d.row_misses + d.row_conflicts;
     const queues = [...new Set(timed.flatMap((run) => Object.keys(run.report.memory.queues || {})))].map((name) => [name, (m) => m.queues[name]]).concat([['dram', (m) => m.dram.queue]]);
     const turns = [...new Set(timed.flatMap((run) => Object.keys(run.report.memory.on_chip_turns || {})))].sort((a, b) => a - b);
