@@ -189,6 +189,10 @@ pub struct AssemblerSpec {
     /// Atomics on integers, of which all threads of a warp name one address, are one operation of the warp.
     #[serde(default)]
     pub combine_atomics: CombineAtomics,
+    /// 32-bit registers that a thread has besides those that its program names.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 64))]
+    pub reserved_registers: u32,
 }
 
 /// What the operands of the threads of a warp are combined with.
@@ -216,6 +220,7 @@ impl AssemblerSpec {
         balance: true,
         schedule: true,
         combine_atomics: CombineAtomics::Redux,
+        reserved_registers: 0,
     };
 }
 

@@ -23,15 +23,32 @@ impl LaunchBounds {
     /// The registers that a thread of a kernel with `setmaxnreg` begins with: what `.maxnreg` says, or what is there
     /// for each thread of as many blocks as shall be resident. Without either the assembler ignores `setmaxnreg`.
     pub fn entry_registers(&self) -> Option<u32> {
-        // Those of an SM, as the assembler counts them for all targets that have `setmaxnreg`.
-        const REGISTERS: u32 = 65536;
-        const MOST: u32 = 255;
-        if let Some(registers) = self.max_registers {
-            return Some(registers.clamp(1, MOST));
+        match self.max_registers {
+            Some(registers) => Some(registers.clamp(1, MOST)),
+            None => self.of_resident(self.min_blocks?),
         }
+    }
+
+    /// The registers a thread may have at most: what `.maxnreg` says, or what is there for each thread of the blocks that
+    /// shall be resident, of one at least. None where nothing is said of them.
+    pub fn most_registers(&self) -> Option<u32> {
+        // Fewer are not enough for calls: the assembler takes so many then.
+        const LEAST: u32 = 24;
+        let said = self.max_registers.map(|registers| registers.min(MOST));
+        said.or_else(|| self.of_resident(self.min_blocks.unwrap_or(1))).map(|registers| registers.max(LEAST))
+    }
+
+    /// The registers that are there for each thread of so many blocks.
+    fn of_resident(&self, blocks: u32) -> Option<u32> {
         let block = self.required.or(self.max)?;
         let threads = block.iter().fold(1u32, |threads, n| threads.saturating_mul(*n));
-        let threads = threads.checked_next_multiple_of(32)?.checked_mul(self.min_blocks?)?;
+        let threads = threads.checked_next_multiple_of(32)?.checked_mul(blocks)?;
         Some((REGISTERS.checked_div(threads)? & !7).clamp(8, MOST))
     }
 }
+
+/// Registers of an SM, as the assembler counts them for all targets from compute capability 5.0 on.
+const REGISTERS: u32 = 65536;
+
+/// Registers of a thread at most.
+const MOST: u32 = 255;

@@ -44,7 +44,8 @@ pub struct GlobalVariable {
 pub struct Assembler {
     /// Bytes of local memory of a thread where calls can recur.
     pub stack_bytes: u32,
-    /// 32-bit registers of a thread at most.
+    /// 32-bit registers of a thread at most. Where the assembler [cleans up](AssemblerSpec::clean_up), a kernel's bounds may
+    /// ask for fewer.
     pub registers: u32,
     /// What is done to the program ([`clean_up`](crate::lower::clean_up), [`select`](crate::lower::select)).
     pub passes: AssemblerSpec,
@@ -212,6 +213,9 @@ impl Module {
         let request = Request { source, papers, entry: index, address, flow, stack_bytes, passes };
         let mut reached = Reached::of(&self.parts, &request)?;
         let saves = reached.can_save();
+        let bounds = self.parts.params(index).map(|(_, bounds)| bounds).filter(|_| passes.clean_up);
+        let bound = bounds.and_then(|bounds| reached.most_registers(&bounds));
+        let registers = registers.min(bound.unwrap_or(u32::MAX)).saturating_sub(passes.reserved_registers);
         let mut make = |fit| assemble::program(&self.parts, &request, &mut reached, fit);
         // Control flow may take some registers of its own. What the last one comes to is what there is.
         let rows = |own: u32| Some(registers.saturating_sub(own).min(u16::MAX.into()) as u16);

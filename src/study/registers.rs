@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use sim_frontend::chip::AssemblerSpec;
+use sim_frontend::chip::{AssemblerSpec, ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::{Assembler, Module};
 use sim_frontend::program::ControlFlow;
@@ -35,6 +35,8 @@ pub struct Compared {
     file: String,
     entry: String,
     arch: u32,
+    /// The shipped chip of that architecture, or of the next one. Its assembler's passes are those of `ours`.
+    chip: &'static str,
     ours: u32,
     /// Without the passes of the assembler.
     as_written: u32,
@@ -42,7 +44,12 @@ pub struct Compared {
     spill_bytes: u32,
     /// (ours − ptxas) / ptxas.
     error_percent: f64,
+    /// Warps that an SM of the chip holds in blocks of [`BLOCK`] threads: with our registers, and with ptxas's.
+    warps: [u32; 2],
 }
+
+/// Threads of the blocks whose occupancy is compared.
+const BLOCK: u32 = 256;
 
 /// Prints the comparison; gives the exit status.
 pub fn run(args: &RegistersArgs) -> u8 {
@@ -57,15 +64,18 @@ pub fn run(args: &RegistersArgs) -> u8 {
         println!("{}", serde_json::to_string_pretty(&compared).unwrap_or_default());
         return status::DONE;
     }
-    let mut out = table(&["kernel", "assembled for", "warpsim", "as written", "ptxas", "error"]);
+    let mut out =
+        table(&["kernel", "assembled for", "chip", "warpsim", "as written", "ptxas", "error", "warps an SM"]);
     for row in &compared {
         out.add_row([
             format!("{} {}", row.file, row.entry),
             format!("sm_{}", row.arch),
+            row.chip.to_string(),
             row.ours.to_string(),
             row.as_written.to_string(),
             row.ptxas.to_string(),
             format!("{:+.0} %", row.error_percent),
+            format!("{} / {}", row.warps[0], row.warps[1]),
         ]);
     }
     println!("{out}");
@@ -73,7 +83,7 @@ pub fn run(args: &RegistersArgs) -> u8 {
     status::DONE
 }
 
-/// The median error and how the errors lie around it.
+/// The median error, how the errors lie around it, and for how many kernels occupancy is the same.
 fn summary(compared: &[Compared]) -> String {
     let mut signed: Vec<f64> = compared.iter().map(|row| row.error_percent).collect();
     let mut sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
@@ -81,13 +91,27 @@ fn summary(compared: &[Compared]) -> String {
     sizes.sort_by(f64::total_cmp);
     let at = |list: &[f64], part: f64| list.get((list.len() as f64 * part) as usize).copied().unwrap_or(0.0);
     format!(
-        "{} kernels: median absolute error {:.0} %, median error {:+.0} %, quartiles {:+.0} % and {:+.0} %",
+        "{} kernels: median absolute error {:.0} %, median error {:+.0} %, quartiles {:+.0} % and {:+.0} %; \
+         as many warps an SM as with ptxas's registers in {:.0} % of them",
         compared.len(),
         at(&sizes, 0.5),
         at(&signed, 0.5),
         at(&signed, 0.25),
-        at(&signed, 0.75)
+        at(&signed, 0.75),
+        same_occupancy(compared)
     )
+}
+
+/// Kernels of which an SM holds as many warps as with ptxas's registers, in percent of all.
+fn same_occupancy(compared: &[Compared]) -> f64 {
+    let same = compared.iter().filter(|row| row.warps[0] == row.warps[1]).count();
+    100.0 * same as f64 / compared.len().max(1) as f64
+}
+
+/// Warps that an SM holds, in blocks of [`BLOCK`] threads without shared memory.
+fn warps(chip: &ChipSpec, registers: u32) -> u32 {
+    let needs = chip.block_needs(BLOCK, registers, 0);
+    chip.occupancy(needs).0 * needs.warps
 }
 
 /// The rows of the study.
@@ -97,6 +121,7 @@ fn summary(compared: &[Compared]) -> String {
 pub fn study() -> Result<Vec<Compared>, Vec<Diagnostic>> {
     let bad = |message: String| vec![Diagnostic::error("registers", message)];
     let mut modules: BTreeMap<String, Module> = BTreeMap::new();
+    let mut chips: BTreeMap<u32, (&'static str, ChipSpec)> = BTreeMap::new();
     let mut out = Vec::new();
     for row in csv::Reader::from_reader(PTXAS.as_bytes()).deserialize() {
         let row: Row = row.map_err(|error| bad(format!("data/ptxas-registers.csv: {error}")))?;
@@ -106,24 +131,30 @@ pub fn study() -> Result<Vec<Compared>, Vec<Diagnostic>> {
             modules.insert(row.file.clone(), module);
         }
         let Some(module) = modules.get(&row.file) else { continue };
+        if !chips.contains_key(&row.arch) {
+            let name = configs::chips_that_fit(&Needs::capability(row.arch)).into_iter().next();
+            let name = name.ok_or_else(|| bad(format!("no chip is of sm_{} or later", row.arch)))?;
+            chips.insert(row.arch, (name, configs::chip(name, &[])?.0));
+        }
+        let Some((name, chip)) = chips.get(&row.arch) else { continue };
         let registers = |passes| {
             let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
             let made = module.program_for(&row.entry, &|_| Some(4096), ControlFlow::Injected, assembler)?;
             Ok::<_, Vec<Diagnostic>>(made.registers_per_thread)
         };
-        // As on the chips that ptxas assembles for.
-        let passes = AssemblerSpec { clean_up: true, ..AssemblerSpec::default() };
-        let (ours, as_written) = (registers(passes)?, registers(AssemblerSpec::default())?);
+        let (ours, as_written) = (registers(chip.assembler)?, registers(AssemblerSpec::default())?);
         let error_percent = (f64::from(ours) / f64::from(row.registers.max(1)) - 1.0) * 100.0;
         out.push(Compared {
             file: row.file,
             entry: row.entry,
             arch: row.arch,
+            chip: name,
             ours,
             as_written,
             ptxas: row.registers,
             spill_bytes: row.spill_bytes,
             error_percent,
+            warps: [warps(chip, ours), warps(chip, row.registers)],
         });
     }
     Ok(out)
@@ -155,7 +186,9 @@ mod tests {
         let mut sizes: Vec<f64> = compared.iter().map(|row| row.error_percent.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         assert!(sizes[sizes.len() / 2] <= MEDIAN, "{}", summary(&compared));
+        assert!(same_occupancy(&compared) >= SAME_OCCUPANCY, "{}", summary(&compared));
     }
 
     const MEDIAN: f64 = 25.0;
+    const SAME_OCCUPANCY: f64 = 85.0;
 }

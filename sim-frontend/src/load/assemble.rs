@@ -28,7 +28,7 @@ use crate::lower::tf6_control_flow::inject;
 use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, has_calls, translate};
 use crate::lower::uniform::uniform_branches;
-use crate::program::{CleanUp, ControlFlow, Extra, LaunchBounds, ParamInfo, Pc, Program};
+use crate::program::{CleanUp, ControlFlow, Extra, LaunchBounds, OpClass, ParamInfo, Pc, Program};
 use crate::ptx::ast::{Function, Module as Ast, Storage, Variable};
 use crate::ptx::parser::parse;
 
@@ -197,6 +197,14 @@ impl<'p> Reached<'p> {
         Ok(reached)
     }
 
+    /// The registers that the bounds of the entry leave a thread. Where `setmaxnreg` moves them, code may use more.
+    pub(super) fn most_registers(&self, bounds: &LaunchBounds) -> Option<u32> {
+        let mut insts =
+            self.functions.iter().flat_map(|(_, func)| &func.blocks).flat_map(|block| block.all());
+        let moves = insts.any(|inst| inst.class == OpClass::SetRegisters);
+        bounds.most_registers().filter(|_| !moves)
+    }
+
     /// They could save registers across calls: there are several, and none can be called while it runs.
     pub(super) fn can_save(&self) -> bool {
         self.functions.len() > 1 && !self.indirect && Calls::new(&self.functions).callers_first().is_some()
@@ -300,8 +308,7 @@ pub(super) fn program(
 ) -> Result<Option<Arc<Program>>, Vec<Diagnostic>> {
     let Request { source, papers, entry, flow, stack_bytes, .. } = *request;
     let Fit { saves, rows, most: most_registers } = fit;
-    // Programs count registers by pairs.
-    let too_many = |rows: u16| most_registers.is_some_and(|most| u32::from(rows).next_multiple_of(2) > most);
+    let too_many = |rows: u16| most_registers.is_some_and(|most| u32::from(rows) > most);
     let Some(part) = parts.functions.get(entry).and_then(Option::as_ref) else {
         let message = "the entry was not translated".to_string();
         return Err(vec![Diagnostic::error("entry", message).in_source(source)]);
@@ -445,6 +452,7 @@ pub(super) fn program(
         bounds: part.bounds.clone(),
         notes,
         clean_up: reached.cleaned,
+        reserved_registers: request.passes.reserved_registers,
         max_tokens,
     };
     let mut base = encode::encode(&facts, &plain, ControlFlow::Plain, None)?;

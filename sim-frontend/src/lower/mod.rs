@@ -10,6 +10,7 @@ pub mod coalesce;
 pub mod combine;
 pub mod ir;
 pub mod linear_scan;
+mod live_ranges;
 pub mod liveness;
 pub mod scale;
 pub mod schedule;

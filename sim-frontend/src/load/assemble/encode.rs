@@ -38,6 +38,7 @@ pub(super) struct Facts<'s> {
     pub(super) bounds: LaunchBounds,
     pub(super) notes: Vec<String>,
     pub(super) clean_up: Option<CleanUp>,
+    pub(super) reserved_registers: u32,
     pub(super) max_tokens: u32,
 }
 
@@ -94,6 +95,8 @@ pub(super) fn encode(
     }
     let taken = functions.iter().map(|ready| taken(&ready.assignment, &ready.emitted));
     let (registers, predicates) = taken.fold((0, 0), |all, own| (all.0.max(own.0), all.1.max(own.1)));
+    let registers_per_thread = registers + facts.reserved_registers;
+    // Pairs of rows are aligned.
     let rows = [registers.next_multiple_of(2), predicates];
     let [registers, predicates] = rows.map(|rows| u16::try_from(rows).unwrap_or(u16::MAX));
     let mut encoder = Encoder {
@@ -225,7 +228,7 @@ pub(super) fn encode(
         parameter_rows: encoder.parameter_rows,
         registers,
         predicates,
-        registers_per_thread: entry_registers.unwrap_or(registers.into()),
+        registers_per_thread: entry_registers.unwrap_or(registers_per_thread),
         entry_registers,
         specials: encoder.specials,
         functions,

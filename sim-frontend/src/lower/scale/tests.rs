@@ -14,6 +14,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     balance: false,
     schedule: false,
     combine_atomics: crate::chip::CombineAtomics::None,
+    reserved_registers: 0,
 };
 
 /// How the accesses of shared memory in a body multiply their addresses, and how many shifts are left.

@@ -1,0 +1,186 @@
+//! Where registers hold values that are read later: the parts of a function's text, with the holes between them. In a hole
+//! another register may have the same row, since a thread that is there has no use for the value.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use super::ir::{Func, Reg};
+use super::liveness::Live;
+use super::work::count;
+
+/// First and last place of a range, both within it.
+pub type Range = (u32, u32);
+
+/// Rows beyond which no holes are looked for: functions that need so many find none that help.
+const MOST_ROWS: usize = 512;
+
+/// The ranges of all registers.
+#[derive(Clone, Debug)]
+pub struct LiveRanges {
+    /// By register: where its ranges begin in `ranges`, and where those of the last end.
+    starts: Vec<u32>,
+    ranges: Vec<Range>,
+}
+
+impl LiveRanges {
+    /// The ranges of a function's registers, at the places of [`intervals`](super::linear_scan::intervals); none where there
+    /// would be many more than instructions.
+    pub fn new(func: &Func) -> Option<Self> {
+        let insts: usize = func.blocks.iter().map(|block| block.all().count()).sum();
+        let most = 4 * (insts + func.regs.len()) + 1024;
+        let live = Live::new(func);
+        // Each with its register, from the last block to the first.
+        let mut found: Vec<(Reg, Range)> = Vec::new();
+        const DEAD: u32 = u32::MAX;
+        let mut end = vec![DEAD; func.regs.len()];
+        // Places: two of each instruction, and one behind each block.
+        let mut at = 2 * insts as u32 + func.blocks.len() as u32;
+        for (b, block) in func.blocks.iter().enumerate().rev() {
+            at -= 1;
+            live.for_behind(b, |reg| end[reg as usize] = at);
+            let list: Vec<_> = block.all().collect();
+            for inst in list.into_iter().rev() {
+                at -= 2;
+                inst.for_writes(|reg| {
+                    let last = std::mem::replace(&mut end[reg as usize], DEAD);
+                    found.push((reg, (at + 1, if last == DEAD { at + 1 } else { last })));
+                });
+                inst.for_reads(|reg| {
+                    let end = &mut end[reg as usize];
+                    *end = if *end == DEAD { at } else { *end };
+                });
+            }
+            live.for_before(b, |reg| {
+                let last = std::mem::replace(&mut end[reg as usize], DEAD);
+                found.push((reg, (at, if last == DEAD { at } else { last })));
+            });
+            if found.len() > most {
+                return None;
+            }
+        }
+        count(found.len());
+        Some(Self::of(func.regs.len(), &found))
+    }
+
+    /// The ranges by register, those that touch made one. Those of a register come from the last to the first.
+    fn of(regs: usize, found: &[(Reg, Range)]) -> Self {
+        let mut starts = vec![0u32; regs + 1];
+        found.iter().for_each(|(reg, _)| starts[*reg as usize + 1] += 1);
+        (0..regs).for_each(|i| starts[i + 1] += starts[i]);
+        let mut next = starts.clone();
+        let mut sorted = vec![(0, 0); found.len()];
+        for (reg, range) in found.iter().rev() {
+            let slot = &mut next[*reg as usize];
+            sorted[*slot as usize] = *range;
+            *slot += 1;
+        }
+        let mut ranges: Vec<Range> = Vec::with_capacity(sorted.len());
+        let mut joined = Vec::with_capacity(regs + 1);
+        for reg in 0..regs {
+            let first = ranges.len();
+            joined.push(first as u32);
+            for &(start, end) in &sorted[starts[reg] as usize..starts[reg + 1] as usize] {
+                match ranges[first..].last_mut() {
+                    Some(last) if start <= last.1 + 1 => last.1 = last.1.max(end),
+                    _ => ranges.push((start, end)),
+                }
+            }
+        }
+        joined.push(ranges.len() as u32);
+        Self { starts: joined, ranges }
+    }
+
+    /// The ranges of a register, ascending.
+    pub fn of_register(&self, reg: Reg) -> &[Range] {
+        &self.ranges[self.starts[reg as usize] as usize..self.starts[reg as usize + 1] as usize]
+    }
+}
+
+/// The rows of a register file, given to registers in the order of their first places.
+#[derive(Clone, Debug, Default)]
+pub struct RowsInUse {
+    /// By row: the first places of the ranges in which it is taken, with the last ones.
+    taken: Vec<BTreeMap<u32, u32>>,
+    /// A bit for each row that is free at the place that was asked for last.
+    free: Vec<u64>,
+    /// Where rows become free, and then where they are taken again: place, whether it is taken, row.
+    changes: BinaryHeap<Reverse<(u32, bool, u32)>>,
+}
+
+impl RowsInUse {
+    /// The lowest row, or aligned pair of rows, that is free in all of these ranges; none where too many are in use.
+    pub fn take(&mut self, ranges: &[Range], pair: bool) -> Option<u16> {
+        let &(start, _) = ranges.first()?;
+        while let Some(&Reverse((place, taken, row))) = self.changes.peek()
+            && place <= start
+        {
+            count(1);
+            self.changes.pop();
+            self.set_free(row as usize, !taken);
+        }
+        let step = if pair { 2 } else { 1 };
+        let row = self.find(ranges, step);
+        if row + step > MOST_ROWS {
+            return None;
+        }
+        if self.taken.len() < row + step {
+            (self.taken.len()..row + step).for_each(|row| self.set_free(row, true));
+            self.taken.resize(row + step, BTreeMap::new());
+        }
+        for row in row..row + step {
+            for &(start, end) in ranges {
+                self.taken[row].insert(start, end);
+                self.changes.push(Reverse((start, true, row as u32)));
+                self.changes.push(Reverse((end + 1, false, row as u32)));
+            }
+            self.set_free(row, false);
+        }
+        Some(row as u16)
+    }
+
+    /// The first of `step` rows that are free in all of the ranges.
+    fn find(&self, ranges: &[Range], step: usize) -> usize {
+        for (word, &bits) in self.free.iter().enumerate() {
+            count(1);
+            let mut left = if step == 2 { bits & bits >> 1 & 0x5555_5555_5555_5555 } else { bits };
+            while left != 0 {
+                let row = word * 64 + left.trailing_zeros() as usize;
+                left &= left - 1;
+                if (row..row + step).all(|row| self.has_room(row, ranges)) {
+                    return row;
+                }
+            }
+        }
+        // A row that is free for good may be left over at the end.
+        let rows = self.taken.len();
+        match step {
+            2 if rows % 2 == 1 && self.is_free(rows - 1) && self.has_room(rows - 1, ranges) => rows - 1,
+            _ => rows.next_multiple_of(step),
+        }
+    }
+
+    fn has_room(&self, row: usize, ranges: &[Range]) -> bool {
+        count(ranges.len());
+        let taken = &self.taken[row];
+        ranges
+            .iter()
+            .all(|(start, end)| taken.range(..=*end).next_back().is_none_or(|(_, until)| until < start))
+    }
+
+    fn is_free(&self, row: usize) -> bool {
+        self.free.get(row / 64).is_some_and(|bits| bits >> (row % 64) & 1 == 1)
+    }
+
+    fn set_free(&mut self, row: usize, free: bool) {
+        if self.free.len() <= row / 64 {
+            self.free.resize(row / 64 + 1, 0);
+        }
+        let bits = &mut self.free[row / 64];
+        *bits = *bits & !(1 << (row % 64)) | u64::from(free) << (row % 64);
+    }
+
+    /// Rows used.
+    pub fn used(&self) -> u16 {
+        self.taken.iter().rposition(|taken| !taken.is_empty()).map_or(0, |row| row as u16 + 1)
+    }
+}
