@@ -52,3 +52,40 @@ const REGISTERS: u32 = 65536;
 
 /// Registers of a thread at most.
 const MOST: u32 = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_that_bounds_leave_a_thread() {
+        let threads = |n| Some([n, 1, 1]);
+        for (bounds, most, entry) in [
+            (LaunchBounds::default(), None, None),
+            (LaunchBounds { min_blocks: Some(2), ..LaunchBounds::default() }, None, None),
+            (LaunchBounds { max: threads(1024), ..LaunchBounds::default() }, Some(64), None),
+            (LaunchBounds { required: threads(1000), ..LaunchBounds::default() }, Some(64), None),
+            (LaunchBounds { max: threads(128), ..LaunchBounds::default() }, Some(255), None),
+            (
+                LaunchBounds { max: threads(192), min_blocks: Some(3), ..LaunchBounds::default() },
+                Some(112),
+                Some(112),
+            ),
+            (
+                LaunchBounds { max: threads(1024), min_blocks: Some(4), ..LaunchBounds::default() },
+                Some(24),
+                Some(16),
+            ),
+            (LaunchBounds { max: threads(0), ..LaunchBounds::default() }, None, None),
+            (
+                LaunchBounds { max_registers: Some(40), max: threads(1024), ..LaunchBounds::default() },
+                Some(40),
+                Some(40),
+            ),
+            (LaunchBounds { max_registers: Some(8), ..LaunchBounds::default() }, Some(24), Some(8)),
+            (LaunchBounds { max_registers: Some(999), ..LaunchBounds::default() }, Some(255), Some(255)),
+        ] {
+            assert_eq!((bounds.most_registers(), bounds.entry_registers()), (most, entry), "{bounds:?}");
+        }
+    }
+}

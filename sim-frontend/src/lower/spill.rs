@@ -303,4 +303,42 @@ mod tests {
         // What one instruction needs at once is the least.
         assert!(program(2).registers_per_thread > 2);
     }
+
+    #[test]
+    fn a_kernel_has_no_more_registers_than_its_bounds_leave_it() {
+        let made = |bounds: &str, passes| {
+            let each = |one: &dyn Fn(u32) -> String| (0..40).map(one).collect::<String>();
+            let text = format!(
+                ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p) {bounds}\n{{\n\
+                 .reg .u32 %r<99>;\n.reg .u64 %rd<3>;\nld.param.u64 %rd1, [p];\n{}{}ret;\n}}\n",
+                each(&|i| format!("ld.global.u32 %r{i}, [%rd1+{}];\n", 4 * i)),
+                each(&|i| format!("st.global.u32 [%rd1+{}], %r{i};\n", 4 * (40 + i))),
+            );
+            let module = Module::build(&Source::new("b.ptx", &text), false);
+            let module = module.unwrap_or_else(|e| panic!("{}", e[0].render()));
+            let assembler = Assembler { stack_bytes: 1024, registers: 255, passes };
+            let program = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
+            program.unwrap_or_else(|e| panic!("{}", e[0].render()))
+        };
+        let registers = |bounds: &str, passes| made(bounds, passes).registers_per_thread;
+        let as_written = AssemblerSpec::default();
+        let passes = AssemblerSpec { clean_up: true, reserved_registers: 3, ..as_written };
+        let free = registers("", passes);
+        assert!((45..48).contains(&free), "{free}");
+        assert_eq!(registers("", AssemblerSpec { reserved_registers: 0, ..passes }), free - 3);
+        assert_eq!(registers(".maxntid 1024, 1, 1", passes), free);
+        for (bounds, most) in
+            [(".maxntid 1024, 1, 1 .minnctapersm 2", 32), (".maxnreg 24", 24), (".maxnreg 40", 40)]
+        {
+            let made = made(bounds, passes);
+            assert!(
+                (most - 3..=most).contains(&made.registers_per_thread),
+                "{bounds}: {}",
+                made.registers_per_thread
+            );
+            assert!(made.local_bytes > 0, "{bounds}");
+            // Without an assembler nothing is spilled.
+            assert_eq!(registers(bounds, as_written), free - 3, "{bounds}");
+        }
+    }
 }
