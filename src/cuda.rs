@@ -362,8 +362,7 @@ fn settings<'r>(
         if !found {
             let message =
                 format!("the command of `{}` has no {place} that `{key}` could stand for", command.name());
-            let help =
-                "keys of the chip are paths, such as sm.branch_latency (docs/reference/chip.md lists them)";
+            let help = "keys of the chip are paths, such as sm.branch_latency (`warpsim docs reference/chip` lists them)";
             return Err(vec![Diagnostic::error("set", message).help(help)]);
         }
     }

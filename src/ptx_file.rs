@@ -155,7 +155,7 @@ fn kernels(file: &Path) -> Result<String, Vec<Diagnostic>> {
 /// What `--arg` takes.
 const ARGUMENTS: &str = "an argument is TYPE:VALUE, bytes:DIGITS, argN[+ELEMENTS] (the buffer of an earlier one), or \
                          buffer:TYPE:LENGTH[:zeros|iota|random[:MIN:MAX]|@FILE]; a struct that holds a pointer \
-                         needs a workload file, with `{struct: [fields]}` (docs/reference/workload.md)";
+                         needs a workload file, with `{struct: [fields]}` (`warpsim docs reference/workload`)";
 
 /// An argument of the command line, the `i`-th; a new buffer is added to `buffers`.
 fn argument(

@@ -350,7 +350,7 @@ fn settings<'a>(
             let known: Vec<&str> = params.keys().map(String::as_str).collect();
             let message = format!(
                 "`{}` has no parameter `{key}`; it has: {}; keys of the chip are paths, such as sm.branch_latency \
-                 (docs/reference/chip.md lists them)",
+                 (`warpsim docs reference/chip` lists them)",
                 spec.name,
                 known.join(", ")
             );

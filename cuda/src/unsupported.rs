@@ -6,7 +6,7 @@ use crate::error::NOT_SUPPORTED;
 /// Says that a call is not supported; gives the status.
 fn refuse(name: &str) -> i32 {
     call::keep(name, || {
-        eprintln!("warpsim: {name} is not supported (docs/cuda.md lists what is)");
+        eprintln!("warpsim: {name} is not supported (`warpsim docs cuda` lists what is)");
         Err(NOT_SUPPORTED)
     })
 }

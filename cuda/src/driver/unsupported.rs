@@ -4,7 +4,7 @@ use crate::error::NOT_SUPPORTED;
 
 /// Says that a call is not supported; gives the status.
 fn refuse(name: &str) -> i32 {
-    eprintln!("warpsim: {name} is not supported (docs/cuda.md lists what is)");
+    eprintln!("warpsim: {name} is not supported (`warpsim docs cuda` lists what is)");
     NOT_SUPPORTED.0
 }
 

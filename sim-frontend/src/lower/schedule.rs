@@ -6,7 +6,6 @@
 use std::cmp::Reverse;
 
 use super::ir::{Func, Inst, Operand, Reg};
-use super::linear_scan::assign;
 use super::liveness::{Live, RegSet};
 use super::spill::words;
 use super::work::count;
@@ -14,11 +13,8 @@ use crate::isa::Root;
 use crate::program::{Extra, MemoryOp, OpClass};
 use sim_memory::vocabulary::{Semantics, StateSpace};
 
-/// Registers of a thread up to which results may be early: with them an SM of 64 K registers is full of warps.
+/// Words of registers of a thread up to which results may be early: with them an SM of 64 K registers is full of warps.
 const WORDS: i64 = 32;
-
-/// Orders that are tried, each with room for fewer words, until the registers are enough.
-const TRIES: usize = 2;
 
 /// Instructions that are ordered at a time; longer blocks are ordered piece by piece.
 const PIECE: usize = 256;
@@ -26,55 +22,14 @@ const PIECE: usize = 256;
 /// Instructions that are compared at a time, the first of those that may come next.
 const COMPARED: usize = 48;
 
-/// Orders the instructions of every block, for a thread that has `reserved` registers besides; returns how many blocks have
-/// another order. One that needs more registers than keep an SM full of warps is not taken where the text's own does not.
-pub fn schedule(func: &mut Func, reserved: u32) -> u32 {
+/// Orders the instructions of every block; returns how many blocks have another order.
+pub fn schedule(func: &mut Func) -> u32 {
     if func.injected_by_hand {
         return 0;
     }
-    let rows = |func: &Func| assign(func, 0, 0).map_or(i64::from(u16::MAX), |found| found.rows.into());
-    let most = WORDS - i64::from(reserved);
-    let mut as_written = None;
-    let mut words = most;
-    for _ in 0..TRIES {
-        let orders = ordered(func, words);
-        let changed = orders.iter().filter(|order| !order.is_sorted()).count() as u32;
-        let needed = if changed > 0 { rows(func) } else { 0 };
-        if needed <= most {
-            return changed;
-        }
-        let back: Vec<_> = orders.iter().map(|order| inverse(order)).collect();
-        reorder(func, &back);
-        if *as_written.get_or_insert_with(|| rows(func)) > most {
-            reorder(func, &orders);
-            return changed;
-        }
-        // Alignment takes rows besides those of the words that are live.
-        words -= needed - most;
-    }
-    0
-}
-
-/// The order that undoes another.
-fn inverse(order: &[usize]) -> Vec<usize> {
-    let mut out = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(to, from)| out[*from] = to);
-    out
-}
-
-/// Puts the instructions of each block into this order.
-fn reorder(func: &mut Func, orders: &[Vec<usize>]) {
-    for (block, order) in func.blocks.iter_mut().zip(orders) {
-        let mut insts: Vec<Option<Inst>> = block.insts.drain(..).map(Some).collect();
-        block.insts.extend(order.iter().filter_map(|i| insts[*i].take()));
-    }
-}
-
-/// Orders the instructions of every block with room for so many words; returns the places that they had, by block.
-fn ordered(func: &mut Func, most: i64) -> Vec<Vec<usize>> {
     let live = Live::new(func);
     let mut behind = RegSet::new(func.regs.len());
-    let mut orders = Vec::with_capacity(func.blocks.len());
+    let mut changed = 0;
     for b in 0..func.blocks.len() {
         live.behind(b, &mut behind);
         // What is live behind the block; what a piece does not name of it is live beside it.
@@ -83,7 +38,7 @@ fn ordered(func: &mut Func, most: i64) -> Vec<Vec<usize>> {
         if let Some(last) = func.blocks[b].last() {
             behind.step_back(last);
         }
-        let insts = &func.blocks[b].insts;
+        let insts = std::mem::take(&mut func.blocks[b].insts);
         let mut order: Vec<usize> = Vec::with_capacity(insts.len());
         // From the last piece to the first, as liveness goes.
         let mut end = insts.len();
@@ -96,17 +51,18 @@ fn ordered(func: &mut Func, most: i64) -> Vec<Vec<usize>> {
                 start -= 1;
                 order.push(start);
             } else {
-                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered(most);
+                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered();
                 order.extend(piece.into_iter().rev().map(|i| start + i));
             }
             insts[start..end].iter().rev().for_each(|inst| behind.step_back(inst));
             end = start;
         }
         order.reverse();
-        orders.push(order);
+        changed += u32::from(!order.is_sorted());
+        let mut insts: Vec<Option<Inst>> = insts.into_iter().map(Some).collect();
+        func.blocks[b].insts = order.into_iter().filter_map(|i| insts[i].take()).collect();
     }
-    reorder(func, &orders);
-    orders
+    changed
 }
 
 /// Instructions that others may pass, and that may pass others: what they do is to write registers and to access memory
@@ -354,14 +310,14 @@ impl<'p> Piece<'p> {
     }
 
     /// The instructions in their new order.
-    fn ordered(mut self, most: i64) -> Vec<usize> {
+    fn ordered(mut self) -> Vec<usize> {
         let n = self.insts.len();
         let mut ready: Vec<usize> = (0..n).filter(|i| self.before[*i] == 0).collect();
         let mut earliest = vec![0u32; n];
         let mut order = Vec::with_capacity(n);
         let mut now = 0;
         while !ready.is_empty() {
-            let room = most - self.live;
+            let room = WORDS - self.live;
             let choice = ready.iter().enumerate().take(COMPARED).map(|(place, &i)| {
                 count(1);
                 let growth = self.growth(i);

@@ -306,8 +306,8 @@ mod tests {
 
     #[test]
     fn a_kernel_has_no_more_registers_than_its_bounds_leave_it() {
-        let made = |bounds: &str, passes| {
-            let each = |one: &dyn Fn(u32) -> String| (0..40).map(one).collect::<String>();
+        let made_of = |values: u32, bounds: &str, passes| {
+            let each = |one: &dyn Fn(u32) -> String| (0..values).map(one).collect::<String>();
             let text = format!(
                 ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p) {bounds}\n{{\n\
                  .reg .u32 %r<99>;\n.reg .u64 %rd<3>;\nld.param.u64 %rd1, [p];\n{}{}ret;\n}}\n",
@@ -320,6 +320,7 @@ mod tests {
             let program = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
             program.unwrap_or_else(|e| panic!("{}", e[0].render()))
         };
+        let made = |bounds: &str, passes| made_of(40, bounds, passes);
         let registers = |bounds: &str, passes| made(bounds, passes).registers_per_thread;
         let as_written = AssemblerSpec::default();
         let passes = AssemblerSpec { clean_up: true, reserved_registers: 3, ..as_written };
@@ -337,8 +338,14 @@ mod tests {
                 made.registers_per_thread
             );
             assert!(made.local_bytes > 0, "{bounds}");
-            // Without an assembler nothing is spilled.
+            // Where the program runs as it is written nothing is spilled.
             assert_eq!(registers(bounds, as_written), free - 3, "{bounds}");
+        }
+        // Those that are reserved are found among the 32 with which an SM is full of warps.
+        let own = AssemblerSpec { reserved_registers: 0, ..passes };
+        for values in [20, 27, 28, 29, 30, 31, 33] {
+            let [rows, with] = [own, passes].map(|passes| made_of(values, "", passes).registers_per_thread);
+            assert_eq!(with, if rows <= 32 { (rows + 3).min(32) } else { rows + 3 }, "{values}");
         }
     }
 }

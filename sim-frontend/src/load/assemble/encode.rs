@@ -95,7 +95,7 @@ pub(super) fn encode(
     }
     let taken = functions.iter().map(|ready| taken(&ready.assignment, &ready.emitted));
     let (registers, predicates) = taken.fold((0, 0), |all, own| (all.0.max(own.0), all.1.max(own.1)));
-    let registers_per_thread = registers + facts.reserved_registers;
+    let registers_per_thread = counted(registers, facts.reserved_registers);
     // Pairs of rows are aligned.
     let rows = [registers.next_multiple_of(2), predicates];
     let [registers, predicates] = rows.map(|rows| u16::try_from(rows).unwrap_or(u16::MAX));
@@ -580,6 +580,13 @@ impl Encoder<'_> {
 fn entry_registers(bounds: &LaunchBounds, ops: &[Op]) -> Option<u32> {
     let moves = ops.iter().any(|op| op.class == OpClass::SetRegisters);
     bounds.entry_registers().filter(|_| moves)
+}
+
+/// Registers of a thread whose values take so many, with those that are reserved. NVIDIA's assembler keeps to 32, with which an
+/// SM is full of warps, as long as values alone do not take more: it has uniform registers, and makes values anew.
+fn counted(rows: u32, reserved: u32) -> u32 {
+    const FULL: u32 = 32;
+    if rows <= FULL { FULL.min(rows + reserved) } else { rows + reserved }
 }
 
 /// The form of injected control flow.

@@ -44,35 +44,6 @@ fn loads_come_before_what_waits_for_them() {
     assert!((20..=32).contains(&early), "{early} loads before the first use");
 }
 
-/// Pairs that begin at even rows take more rows than words are live: the order is made for fewer words then.
-#[test]
-fn an_order_keeps_an_sm_full_of_warps() {
-    let text = |reads: u32| {
-        let step = |i: u32| {
-            format!(
-                "ld.global.u32 %r{i}, [%a+{}];\nld.global.u64 %l{i}, [%a+{}];\ncvt.u64.u32 %m, %r{i};\n\
-                 add.u64 %s, %s, %m;\nadd.u64 %s, %s, %l{i};\n",
-                16 * i,
-                16 * i + 8
-            )
-        };
-        format!(
-            ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
-             .reg .u32 %r<99>;\n.reg .u64 %l<99>, %a, %s, %m;\nld.param.u64 %a, [p];\nmov.u64 %s, 0;\n{}\
-             st.global.u64 [%a], %s;\nret;\n}}\n",
-            (0..reads).map(step).collect::<String>()
-        )
-    };
-    for reserved_registers in [0, 1, 3] {
-        let passes =
-            AssemblerSpec { clean_up: true, schedule: true, reserved_registers, ..AssemblerSpec::default() };
-        let made = assembled(&text(40), passes);
-        assert!((29..=32).contains(&made.registers_per_thread), "{}", made.registers_per_thread);
-        let first = (0..made.ops.len()).find(|pc| made.text(*pc as u32).starts_with("cvt")).expect("one");
-        assert!(first > 12, "loads come first");
-    }
-}
-
 #[test]
 fn what_orders_threads_and_accesses_stays_in_order() {
     let late = "mov.u32 %r1, 5;\nadd.u32 %r2, %r1, %r1;\nst.global.u32 [%a+64], %r2;\n";
