@@ -2,6 +2,7 @@
 //! assembler's.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -131,12 +132,14 @@ pub fn study() -> Result<Vec<Compared>, Vec<Diagnostic>> {
             modules.insert(row.file.clone(), module);
         }
         let Some(module) = modules.get(&row.file) else { continue };
-        if !chips.contains_key(&row.arch) {
-            let name = configs::chips_that_fit(&Needs::capability(row.arch)).into_iter().next();
-            let name = name.ok_or_else(|| bad(format!("no chip is of sm_{} or later", row.arch)))?;
-            chips.insert(row.arch, (name, configs::chip(name, &[])?.0));
-        }
-        let Some((name, chip)) = chips.get(&row.arch) else { continue };
+        let (name, chip) = match chips.entry(row.arch) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let name = configs::chips_that_fit(&Needs::capability(row.arch)).into_iter().next();
+                let name = name.ok_or_else(|| bad(format!("no chip is of sm_{} or later", row.arch)))?;
+                new.insert((name, configs::chip(name, &[])?.0))
+            }
+        };
         let registers = |passes| {
             let assembler = Assembler { stack_bytes: 1024, registers: u32::MAX, passes };
             let made = module.program_for(&row.entry, &|_| Some(4096), ControlFlow::Injected, assembler)?;
