@@ -343,7 +343,7 @@ mod tests {
                         let width = func.regs[reg as usize];
                         let first = found.place[reg as usize].expect("a place");
                         let last = first + u16::from(width == Width::Pair);
-                        assert!(width != Width::Pair || first % 2 == 0);
+                        assert!(width != Width::Pair || first.is_multiple_of(2));
                         assert!(last < if width == Width::Pred { found.preds } else { found.rows });
                         for row in first..=last {
                             assert!(taken.insert((width == Width::Pred, row)), "row {row} is shared");
