@@ -306,11 +306,11 @@ mod tests {
 
     #[test]
     fn a_kernel_has_no_more_registers_than_its_bounds_leave_it() {
-        let made_of = |values: u32, bounds: &str, passes| {
+        let with = |first: &str, values: u32, bounds: &str, passes| {
             let each = |one: &dyn Fn(u32) -> String| (0..values).map(one).collect::<String>();
             let text = format!(
-                ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p) {bounds}\n{{\n\
-                 .reg .u32 %r<99>;\n.reg .u64 %rd<3>;\nld.param.u64 %rd1, [p];\n{}{}ret;\n}}\n",
+                ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p) {bounds}\n{{\n\
+                 .reg .u32 %r<99>;\n.reg .u64 %rd<3>;\n{first}ld.param.u64 %rd1, [p];\n{}{}ret;\n}}\n",
                 each(&|i| format!("ld.global.u32 %r{i}, [%rd1+{}];\n", 4 * i)),
                 each(&|i| format!("st.global.u32 [%rd1+{}], %r{i};\n", 4 * (40 + i))),
             );
@@ -320,6 +320,7 @@ mod tests {
             let program = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
             program.unwrap_or_else(|e| panic!("{}", e[0].render()))
         };
+        let made_of = |values, bounds: &str, passes| with("", values, bounds, passes);
         let made = |bounds: &str, passes| made_of(40, bounds, passes);
         let registers = |bounds: &str, passes| made(bounds, passes).registers_per_thread;
         let as_written = AssemblerSpec::default();
@@ -341,6 +342,9 @@ mod tests {
             // Where the program runs as it is written nothing is spilled.
             assert_eq!(registers(bounds, as_written), free - 3, "{bounds}");
         }
+        // Where registers move, code may have more than a thread begins with.
+        let moves = with("setmaxnreg.inc.sync.aligned.u32 64;\n", 40, ".maxnreg 32", passes);
+        assert_eq!((moves.registers_per_thread, moves.registers, moves.local_bytes), (32, 42, 0));
         // Those that are reserved are found among the 32 with which an SM is full of warps.
         let own = AssemblerSpec { reserved_registers: 0, ..passes };
         for values in [20, 27, 28, 29, 30, 31, 33] {
