@@ -30,7 +30,7 @@ fn float_literals_of_ptx_are_arguments() {
     let (code, out) = run("f32:0x3f800000", "f64:1");
     assert!(code == Some(2) && out.contains("0f3f800000"), "{out}");
     let (_, out) = run("nothing", "f64:1");
-    assert!(out.contains("docs/reference/workload.md"), "{out}");
+    assert!(out.contains("warpsim docs reference/workload"), "{out}");
     let help = text(&warpsim(&["run", "--help"]).stdout);
     assert!(help.contains("0 to 1") && help.contains("0f3F800000"), "{help}");
 }
@@ -249,7 +249,7 @@ fn small_numbers_and_nothing_are_told_as_they_are() {
     let (code, out) = said(&["chips", "diff", "v100", "v100"]);
     assert!(code == Some(0) && out.contains("have the same parameters, and the same costs"), "{out}");
     let (code, out) = said(&["run", "vecadd", "--set", "sms=0"]);
-    assert!(code == Some(2) && out.contains("docs/reference/chip.md"), "{out}");
+    assert!(code == Some(2) && out.contains("warpsim docs reference/chip"), "{out}");
     let (code, out) = said(&["inspect"]);
     assert!(code == Some(2) && out.contains("<FILE|--memory <CHIP>|--liveness <FILE>>"), "{out}");
 }
