@@ -196,8 +196,9 @@ fn assign_with_holes(
         };
         place[reg as usize] = Some(first + file.take(ranges.of_register(reg), width == Width::Pair)?);
     }
-    let exposed = exposed(intervals);
-    Some(Assignment { place, rows: first_row + rows.used(), preds: first_pred + preds.used(), exposed })
+    let (rows, preds) = (first_row + rows.used(), first_pred + preds.used());
+    // Operands can name no more.
+    (rows.max(preds) <= MAX_ROWS).then(|| Assignment { place, rows, preds, exposed: exposed(intervals) })
 }
 
 fn exposed(intervals: &[Interval]) -> Vec<Reg> {
@@ -337,6 +338,8 @@ mod tests {
                 assert!(found.rows <= whole.rows);
                 fewer += whole.rows - found.rows;
                 assert_eq!(found.exposed, whole.exposed);
+                assert!(found.rows > 2);
+                assert_eq!(assign(&func, MAX_ROWS - 2, 0), Err(TooManyRegisters));
                 let alone = |regs: &[Reg]| {
                     let mut taken = BTreeSet::new();
                     for &reg in regs {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::ir::{Func, Reg};
-use super::liveness::Live;
+use super::liveness::{Lists, Live};
 use super::work::count;
 
 /// First and last place of a range, both within it.
@@ -64,30 +64,23 @@ impl LiveRanges {
 
     /// The ranges by register, those that touch made one. Those of a register come from the last to the first.
     fn of(regs: usize, found: &[(Reg, Range)]) -> Self {
-        let mut starts = vec![0u32; regs + 1];
-        found.iter().for_each(|(reg, _)| starts[*reg as usize + 1] += 1);
-        (0..regs).for_each(|i| starts[i + 1] += starts[i]);
-        let mut next = starts.clone();
-        let mut sorted = vec![(0, 0); found.len()];
-        for (reg, range) in found.iter().rev() {
-            let slot = &mut next[*reg as usize];
-            sorted[*slot as usize] = *range;
-            *slot += 1;
-        }
-        let mut ranges: Vec<Range> = Vec::with_capacity(sorted.len());
-        let mut joined = Vec::with_capacity(regs + 1);
+        let places: Vec<(u32, u32)> = (0..found.len()).rev().map(|i| (found[i].0, i as u32)).collect();
+        let by_register = Lists::new(regs, &places);
+        let mut ranges: Vec<Range> = Vec::with_capacity(found.len());
+        let mut starts = Vec::with_capacity(regs + 1);
         for reg in 0..regs {
             let first = ranges.len();
-            joined.push(first as u32);
-            for &(start, end) in &sorted[starts[reg] as usize..starts[reg + 1] as usize] {
+            starts.push(first as u32);
+            for i in by_register.of(reg) {
+                let (_, (start, end)) = found[*i as usize];
                 match ranges[first..].last_mut() {
                     Some(last) if start <= last.1 + 1 => last.1 = last.1.max(end),
                     _ => ranges.push((start, end)),
                 }
             }
         }
-        joined.push(ranges.len() as u32);
-        Self { starts: joined, ranges }
+        starts.push(ranges.len() as u32);
+        Self { starts, ranges }
     }
 
     /// The ranges of a register, ascending.
@@ -182,5 +175,52 @@ impl RowsInUse {
     /// Rows used.
     pub fn used(&self) -> u16 {
         self.taken.iter().rposition(|taken| !taken.is_empty()).map_or(0, |row| row as u16 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Ranges with room between them, from gaps and lengths.
+    fn ranges() -> impl Strategy<Value = Vec<Range>> {
+        (0u32..40, proptest::collection::vec((0u32..6, 2u32..9), 1..4)).prop_map(|(mut at, parts)| {
+            let mut out = Vec::new();
+            for (length, gap) in parts {
+                out.push((at, at + length));
+                at += length + gap;
+            }
+            out
+        })
+    }
+
+    proptest! {
+        /// Each register has the lowest row that is free wherever it needs one.
+        #[test]
+        fn rows_are_shared_in_holes_alone(regs in proptest::collection::vec((ranges(), any::<bool>()), 1..40)) {
+            let mut regs = regs;
+            regs.sort_by_key(|(ranges, _)| ranges[0].0);
+            let mut rows = RowsInUse::default();
+            let mut literal: Vec<(u16, Range)> = Vec::new();
+            for (ranges, pair) in &regs {
+                let free = |row: u16| {
+                    let meets = |&(a, b): &Range| {
+                        literal.iter().any(|&(other, (start, end))| other == row && start <= b && a <= end)
+                    };
+                    !ranges.iter().any(meets)
+                };
+                let lowest = (0..).step_by(1 + usize::from(*pair)).find(|row| free(*row) && (!pair || free(row + 1)));
+                let found = rows.take(ranges, *pair);
+                prop_assert_eq!(found, lowest);
+                let row = found.expect("few rows");
+                for row in row..=row + u16::from(*pair) {
+                    literal.extend(ranges.iter().map(|range| (row, *range)));
+                }
+                let used = literal.iter().map(|(row, _)| row + 1).max();
+                prop_assert_eq!(Some(rows.used()), used);
+            }
+        }
     }
 }
