@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use sim_core::context::runtime::Part;
 use sim_core::device::Progress;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
@@ -19,6 +20,7 @@ use sim_core::sm::timeline::Timeline;
 use sim_core::tensor_map::{BYTES, TensorMap};
 use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
+use sim_frontend::load::library::variables;
 use sim_frontend::workload::{ArgumentKind, Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
 
 use crate::contents::{Content, Contents};
@@ -68,6 +70,7 @@ pub fn simulate(
         return Err(wrong(format!("--dump: there is no buffer `{name}`; available: {}", known.join(", "))));
     }
     let mut device = Device::of(configured);
+    size_parts(job, &mut device)?;
     let module = device.load_at(&job.ptx, &|name| job.spec.variables.get(name)?.at)?;
     let (mut buffers, mut addresses) = (BTreeMap::new(), BTreeMap::new());
     // Those that have an address get it before others could.
@@ -180,6 +183,23 @@ pub fn simulate(
         instruction_set,
         timelines,
     })
+}
+
+/// Gives the heap of `malloc` and the buffer of `printf` the sizes that the workload says.
+fn size_parts(job: &Job, device: &mut Device) -> Result<(), SimError> {
+    for (name, spec) in &job.spec.variables {
+        let Some(bytes) = spec.bytes else { continue };
+        let Some(part) = Part::of(name) else {
+            return Err(wrong(format!(
+                "`variables`: `{name}`: `bytes` is for `{}` and `{}`; other variables have the size that the program gives them",
+                variables::HEAP,
+                variables::OUTPUT
+            )));
+        };
+        let sized = device.context()?.set_part_bytes(part, bytes);
+        sized.map_err(|_| wrong(format!("`variables`: `{name}`: {bytes} bytes do not fit the memory")))?;
+    }
+    Ok(())
 }
 
 /// Gives variables and L2 what the workload says of them.

@@ -163,6 +163,48 @@ fn launches_that_cannot_be_are_called_what_cuda_calls_them() {
     }
 }
 
+/// The heap of `malloc` and the buffer of `printf` have the sizes that a program sets, also in a launch that was recorded.
+#[test]
+fn limits_of_the_device_runtime_are_what_a_program_sets() {
+    let Some((compiler, library)) = tools() else { return };
+    let program = compiled(&compiler, "heap", "../tests/programs/heap.cu", "shared", &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    for options in [&["--functional"][..], &[], &["--record", path, "--out", path, "--time", "give:1"]] {
+        let (out, err) = texts(&ran(&library, options, &[&program]));
+        let (first, printed) = out.split_once("in use: ").unwrap_or_else(|| panic!("{out}{err}"));
+        // Thread 0's sum is 0, whether it has a piece or not.
+        let pieces = first.contains("31 pieces, 0 wrong: cudaSuccess")
+            || first.contains("32 pieces, 0 wrong: cudaSuccess");
+        assert!(pieces, "{first}{err}");
+        assert!(
+            first.starts_with(
+                "heap: cudaSuccess, 33554432\nmore than there is: cudaErrorUnsupportedLimit, 33554432\n\
+                 buffer: cudaSuccess, 192\n"
+            ),
+            "{first}"
+        );
+        let printed: Vec<&str> = printed.lines().collect();
+        assert_eq!((printed[0], printed.len()), ("cudaErrorInvalidValue, 33554432", 1 + 8), "{out}");
+        assert!(err.contains("24 "), "the others are counted: {err}");
+    }
+    let read = |path: &Path| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(path).expect("a report")).expect("JSON")
+    };
+    let report = read(&folder.path().join("report.json"));
+    let recorded = folder.path().join("0003-_Z4givePi");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+    let again = folder.path().join("again");
+    command.arg("run").arg(&recorded).args(["--chip", "rtx2080ti", "--out"]).arg(&again);
+    let output = command.output().expect("warpsim runs");
+    assert!(output.status.success(), "{:?}", texts(&output));
+    assert_eq!(
+        read(&again.join("report.json"))["kernels"][0]["cycles"],
+        report["kernels"][3]["cycles"],
+        "{report}"
+    );
+}
+
 #[test]
 fn values_that_ptx_leaves_undefined_are_zero_and_told_unless_they_are_looked_for() {
     let Some((compiler, library)) = tools() else { return };

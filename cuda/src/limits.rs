@@ -1,12 +1,13 @@
 //! Limits of the device (`cudaLimit`): what programs set and read. Where the simulator has a size of its own, it says so.
 
+use sim_core::context::runtime::{Part, PartRefused};
 use sim_frontend::chip::ChipSpec;
 
-use crate::error::{Error, INVALID_VALUE, UNSUPPORTED_LIMIT};
+use crate::error::{Error, INVALID_VALUE, MEMORY_ALLOCATION, UNSUPPORTED_LIMIT};
 use crate::runtime::State;
 
 /// The `cudaLimit`s of a device: what `cudaDeviceGetLimit` gives, by number.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Limits([usize; LIMITS.len()]);
 
 impl Default for Limits {
@@ -25,22 +26,11 @@ struct Limit {
     since: u32,
 }
 
-/// By number. The stack of a thread lies in its local memory, and needs no limit; the buffer of printf and the heap of `malloc`
-/// are variables of the library of the device runtime.
+/// By number. The stack of a thread lies in its local memory, and needs no limit.
 const LIMITS: [Limit; 7] = [
     Limit { name: "cudaLimitStackSize", initial: 8 << 10, most: None, since: 0 },
-    Limit {
-        name: "cudaLimitPrintfFifoSize",
-        initial: 1 << 20,
-        most: Some((1 << 20, "what printf does not find room for is counted and told")),
-        since: 0,
-    },
-    Limit {
-        name: "cudaLimitMallocHeapSize",
-        initial: 8 << 20,
-        most: Some((8 << 20, "malloc gives a null pointer once it is used up")),
-        since: 0,
-    },
+    Limit { name: "cudaLimitPrintfFifoSize", initial: 1 << 20, most: None, since: 0 },
+    Limit { name: "cudaLimitMallocHeapSize", initial: 8 << 20, most: None, since: 0 },
     Limit { name: "cudaLimitDevRuntimeSyncDepth", initial: 0, most: None, since: u32::MAX },
     Limit { name: "cudaLimitDevRuntimePendingLaunchCount", initial: 2048, most: None, since: 35 },
     Limit { name: "cudaLimitMaxL2FetchGranularity", initial: 64, most: None, since: 0 },
@@ -107,10 +97,29 @@ pub fn tell(state: &mut State, value: *mut usize, number: i32) -> Result<(), Err
 /// Sets a limit.
 ///
 /// # Errors
-/// As [`Limits::set`].
+/// As [`Limits::set`]; the heap of `malloc` is in use, or there is no memory for it.
 pub fn set(state: &mut State, number: i32, value: usize) -> Result<(), Error> {
+    let part = match number {
+        1 => Some(Part::Output),
+        2 => Some(Part::Heap),
+        _ => None,
+    };
+    if part.is_some() {
+        state.synchronize()?;
+    }
     let runtime = state.runtime()?;
-    runtime.limits.set(number, value, runtime.device.chip())
+    let before = runtime.limits;
+    runtime.limits.set(number, value, runtime.device.chip())?;
+    let Some(part) = part else { return Ok(()) };
+    let context = runtime.device.context().map_err(|_| INVALID_VALUE)?;
+    context.set_part_bytes(part, value as u64).map_err(|refused| {
+        runtime.limits = before;
+        match refused {
+            // As CUDA has it once a kernel that allocates was launched.
+            PartRefused::Used => INVALID_VALUE,
+            PartRefused::Memory => MEMORY_ALLOCATION,
+        }
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod host;
 mod launch;
 pub mod replay;
 mod run;
-mod runtime;
+pub mod runtime;
 mod warm;
 
 use std::any::Any;
@@ -104,6 +104,8 @@ pub struct Context {
     device_bytes: Arc<AtomicU64>,
     own_bytes: u64,
     modules: Vec<LoadedModule>,
+    /// What the device runtime has in memory.
+    runtime: runtime::Runtime,
     queue: Vec<(Arc<Kernel>, bool)>,
     /// Grids to abort: index, and core cycle of the next timed run.
     aborts: Vec<(u32, Cycle)>,
@@ -159,6 +161,7 @@ impl Context {
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),
+            runtime: runtime::Runtime::default(),
             queue: Vec::new(),
             aborts: Vec::new(),
             kernels: Vec::new(),
@@ -214,7 +217,14 @@ impl Context {
     ) -> Result<usize, Vec<Diagnostic>> {
         let module = Module::build(source, papers)?;
         let mut addresses = Vec::new();
+        let mut shared = Vec::new();
         for variable in module.globals() {
+            if let Some(address) = self.runtime.address(&variable.name) {
+                shared.push(variable.name.as_str());
+                addresses.push((variable.name.clone(), address));
+                continue;
+            }
+            let size = self.runtime.size(variable);
             let place = match (variable.space, place(&variable.name)) {
                 (StateSpace::Const, at) => {
                     let allocations = Arc::make_mut(&mut self.allocations);
@@ -223,23 +233,23 @@ impl Context {
                         None => allocations.constant(&variable.name, variable.size, variable.align),
                     }
                 }
-                (_, Some(at)) => self.allocate_at(&variable.name, at, variable.size),
-                (_, None) => self.allocate(&variable.name, variable.size, 1),
+                (_, Some(at)) => self.allocate_at(&variable.name, at, size),
+                (_, None) => self.allocate(&variable.name, size, 1),
             };
             let Some(address) = place else {
-                let message =
-                    format!("`{}` ({} bytes) does not fit the chip's memory", variable.name, variable.size);
+                let message = format!("`{}` ({size} bytes) does not fit the chip's memory", variable.name);
                 let error = Diagnostic::error("memory", message).at(variable.span, "");
                 return Err(vec![error.in_source(source)]);
             };
+            self.runtime.placed(&variable.name, address);
             addresses.push((variable.name.clone(), address));
         }
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
-        for variable in module.globals() {
+        for variable in module.globals().iter().filter(|own| !shared.contains(&own.name.as_str())) {
             let Some(address) = find(&variable.name) else { continue };
             let physical = if variable.space == StateSpace::Const { address + CONST_BASE } else { address };
             // What was freed there before left its contents.
-            self.memory.clear(physical, variable.size);
+            self.memory.clear(physical, self.runtime.size(variable));
             self.memory.write(physical, &variable.init);
             for (offset, bytes, symbol, addend, generic) in &variable.relocations {
                 // Generic addresses of constant memory lie in its window; those of global memory are its own.
@@ -279,13 +289,7 @@ impl Context {
 
     /// The `.global` variables of a module: name, address, bytes.
     pub fn variables(&self, module: usize) -> impl Iterator<Item = (&str, u64, u64)> {
-        let variables = self.modules.get(module).into_iter().flat_map(|loaded| {
-            // Addresses stand in the order of the variables.
-            loaded.module.globals().iter().zip(&loaded.addresses)
-        });
-        variables
-            .filter(|(variable, _)| variable.space == StateSpace::Global)
-            .map(|(variable, (name, address))| (name.as_str(), *address, variable.size))
+        self.all_variables(module).filter(|(_, address, _)| *address < CONST_BASE)
     }
 
     /// Binds a texture, surface or sampler to a handle that none had before.

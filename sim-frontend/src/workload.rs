@@ -175,6 +175,9 @@ pub struct VariableSpec {
     /// Its address, or its offset in constant memory; the next free one where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
+    /// Its bytes, where it is a part of the device runtime whose size a program sets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Initial contents; those that the program gives it where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<Init>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use sim_core::context::runtime::Part;
 use sim_core::error::SimError;
 use sim_frontend::load::target_of;
 use sim_frontend::workload::UndefinedValues;
@@ -186,7 +187,8 @@ impl Recording {
         for Range { name, at, bytes } in &self.variables {
             let init = folder.init(bytes)?;
             let at = at.checked_sub(CONST_BASE).unwrap_or(*at);
-            let _ = writeln!(text, "  {}: {{at: {at}, init: {init}}}", quoted(name));
+            let size = Part::of(name).map_or(String::new(), |_| format!("bytes: {}, ", bytes.len()));
+            let _ = writeln!(text, "  {}: {{at: {at}, {size}init: {init}}}", quoted(name));
         }
         let l2 = folder.file(&line_bytes(&self.l2))?;
         let Kernel { grid, block, dynamic_shared, cluster, non_portable_cluster, .. } = &self.kernel;

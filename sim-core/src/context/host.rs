@@ -9,6 +9,7 @@ use sim_memory::sm_memory::latency::Latencies;
 use sim_memory::vocabulary::StateSpace;
 
 use super::Context;
+use super::runtime::Runtime;
 use crate::answers::{Attributes, Symbol};
 use crate::error::SimError;
 use crate::report::{DeviceReport, KernelReport};
@@ -63,9 +64,11 @@ impl Context {
         let loaded = self.modules.get(module);
         let variables =
             loaded.into_iter().flat_map(|loaded| loaded.module.globals().iter().zip(&loaded.addresses));
-        variables.map(|(variable, (name, address))| {
+        let there = variables.filter(|(variable, _)| !Runtime::is_number(&variable.name));
+        // Addresses stand in the order of the variables.
+        there.map(|(variable, (name, address))| {
             let base = if variable.space == StateSpace::Const { CONST_BASE } else { 0 };
-            (name.as_str(), base + address, variable.size)
+            (name.as_str(), base + address, self.runtime.size(variable))
         })
     }
 

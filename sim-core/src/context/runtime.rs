@@ -1,13 +1,15 @@
-//! The host's part of the device runtime: printed output and failed assertions.
+//! The host's part of the device runtime: its variables, which all modules of a context share, printed output and failed
+//! assertions.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use sim_frontend::load::GlobalVariable;
 use sim_frontend::load::library::variables;
 use sim_memory::address_space::{self, CONST_BASE};
 use sim_memory::vocabulary::StateSpace;
 
-use super::Context;
+use super::{Context, LoadedModule};
 use crate::answers::Assertion;
 use crate::error::{Fault, FaultKind, SimError};
 use crate::printf;
@@ -18,16 +20,158 @@ use crate::sanitizer::findings::Kind;
 /// The longest string that is read from device memory, in bytes.
 const LONGEST: u64 = 64 << 10;
 
+/// Bytes of a part of the device runtime that has no other size: as CUDA has them.
+const HEAP_BYTES: u64 = 8 << 20;
+const OUTPUT_BYTES: u64 = 1 << 20;
+
+/// A part of the device runtime whose size is a limit of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The heap of `malloc`.
+    Heap,
+    /// The buffer of `printf`.
+    Output,
+}
+
+impl Part {
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Heap => variables::HEAP,
+            Self::Output => variables::OUTPUT,
+        }
+    }
+
+    /// The part that lies in a variable.
+    pub fn of(variable: &str) -> Option<Self> {
+        [Self::Heap, Self::Output].into_iter().find(|part| part.variable() == variable)
+    }
+}
+
+/// Why the size of a part cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartRefused {
+    /// Threads have allocated from the heap, or grids are queued.
+    Used,
+    /// It does not fit the memory of the device.
+    Memory,
+}
+
+/// What the device runtime has in the memory of a context: the first module that needs a variable brings it, and those
+/// after it share it. So threads free what kernels of other modules have allocated, and lines are printed in their order.
+#[derive(Debug)]
+pub struct Runtime {
+    heap_bytes: u64,
+    output_bytes: u64,
+    /// Addresses by name.
+    places: BTreeMap<String, u64>,
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self { heap_bytes: HEAP_BYTES, output_bytes: OUTPUT_BYTES, places: BTreeMap::new() }
+    }
+}
+
+impl Runtime {
+    /// The variable stands for a number: its address.
+    pub(super) fn is_number(name: &str) -> bool {
+        [variables::HEAP_BYTES, variables::OUTPUT_BYTES].contains(&name)
+    }
+
+    /// The address of a variable of the runtime that needs no memory of its own (any more).
+    pub(super) fn address(&self, name: &str) -> Option<u64> {
+        match name {
+            variables::HEAP_BYTES => Some(self.heap_bytes),
+            variables::OUTPUT_BYTES => Some(self.output_bytes),
+            _ => self.places.get(name).copied(),
+        }
+    }
+
+    /// The bytes of a variable.
+    pub(super) fn size(&self, variable: &GlobalVariable) -> u64 {
+        match Part::of(&variable.name) {
+            Some(Part::Heap) => self.heap_bytes,
+            Some(Part::Output) => self.output_bytes,
+            None => variable.size,
+        }
+    }
+
+    fn set_bytes(&mut self, part: Part, bytes: u64) {
+        match part {
+            Part::Heap => self.heap_bytes = bytes,
+            Part::Output => self.output_bytes = bytes,
+        }
+    }
+
+    /// A variable was placed.
+    pub(super) fn placed(&mut self, name: &str, address: u64) {
+        if name.starts_with(variables::PREFIX) {
+            self.places.insert(name.to_string(), address);
+        }
+    }
+}
+
 impl Context {
+    /// Bytes of a part of the device runtime.
+    pub fn part_bytes(&self, part: Part) -> u64 {
+        match part {
+            Part::Heap => self.runtime.heap_bytes,
+            Part::Output => self.runtime.output_bytes,
+        }
+    }
+
+    /// Sets the bytes of a part of the device runtime, in whole multiples of 16.
+    ///
+    /// # Errors
+    /// The part is in use, or does not fit the memory.
+    pub fn set_part_bytes(&mut self, part: Part, bytes: u64) -> Result<(), PartRefused> {
+        let (name, before) = (part.variable(), self.part_bytes(part));
+        let given = |used| self.word(used, 4) > 0;
+        let in_use = part == Part::Heap && self.variable(variables::HEAP_USED).is_some_and(given);
+        if in_use || !self.queue.is_empty() {
+            return Err(PartRefused::Used);
+        }
+        self.runtime.set_bytes(part, bytes.next_multiple_of(16));
+        let Some(place) = self.runtime.places.get(name).copied() else { return Ok(()) };
+        // A module is loaded: what was decoded of it has the old place.
+        self.free(place, 1).map_err(|_| PartRefused::Used)?;
+        let moved = self.allocate(name, self.part_bytes(part), 1);
+        if moved.is_none() {
+            self.runtime.set_bytes(part, before);
+        }
+        let Some(place) = moved.or_else(|| self.allocate(name, before, 1)) else {
+            return Err(PartRefused::Memory);
+        };
+        self.memory.clear(place, self.part_bytes(part));
+        self.runtime.places.insert(name.to_string(), place);
+        for loaded in &mut self.modules {
+            for (own, address) in &mut loaded.addresses {
+                if let Some(now) = self.runtime.address(own) {
+                    *address = now;
+                }
+            }
+            loaded.codes.clear();
+        }
+        if moved.is_some() { Ok(()) } else { Err(PartRefused::Memory) }
+    }
+
     /// The assertions that failed when one stopped the last run: those that threads had come to and written down by then, 64 at
     /// most.
     pub fn failed(&self) -> &[Assertion] {
         &self.assertions
     }
 
-    /// The address of a variable of a module.
-    fn variable(&self, module: usize, name: &str) -> Option<u64> {
-        self.modules.get(module)?.addresses.iter().find(|(own, _)| *own == name).map(|(_, at)| *at)
+    /// The address of a variable of the device runtime.
+    fn variable(&self, name: &str) -> Option<u64> {
+        self.runtime.places.get(name).copied()
+    }
+
+    /// Bytes of an address in the modules with the device runtime.
+    fn address_bytes(&self) -> usize {
+        let with = |loaded: &&LoadedModule| {
+            loaded.addresses.iter().any(|(name, _)| name.starts_with(variables::PREFIX))
+        };
+        self.modules.iter().find(with).map_or(8, |loaded| loaded.module.address_bits() as usize / 8)
     }
 
     fn word(&self, address: u64, bytes: usize) -> u64 {
@@ -36,10 +180,10 @@ impl Context {
         u64::from_le_bytes(value)
     }
 
-    /// The heap of `malloc`, of the first module that has one.
+    /// The heap of `malloc`.
     pub(super) fn heap(&self) -> Option<Range<u64>> {
-        let start = (0..self.modules.len()).find_map(|module| self.variable(module, variables::HEAP))?;
-        self.allocations.find(start, 1).map(|allocation| start..allocation.range.end)
+        let start = self.variable(variables::HEAP)?;
+        Some(start..start + self.runtime.heap_bytes)
     }
 
     /// Adds what `malloc` gave and nobody freed to the findings of sanitizers [san-leaks].
@@ -48,43 +192,41 @@ impl Context {
             return;
         }
         let Some(sanitizers) = &mut report.sanitizers else { return };
-        for module in 0..self.modules.len() {
-            let place = |name| self.variable(module, name);
-            let (Some(heap), Some(used), Some(free)) =
-                (place(variables::HEAP), place(variables::HEAP_USED), place(variables::HEAP_FREE))
-            else {
-                continue;
-            };
-            let header = |unit: u64| heap + unit * variables::HEAP_UNIT;
-            let used = self.word(used, 4);
-            // Free pieces by their unit: the size class is that of their list.
-            let mut pieces = BTreeMap::new();
-            for list in 0..u64::from(variables::HEAP_CLASSES) * 32 {
-                let mut first = self.word(free + 8 * list, 4);
-                while first != 0 && first <= used && pieces.insert(first - 1, list / 32).is_none() {
-                    first = self.word(header(first - 1) + 4, 4);
+        let (Some(heap), Some(used), Some(free)) = (
+            self.variable(variables::HEAP),
+            self.variable(variables::HEAP_USED),
+            self.variable(variables::HEAP_FREE),
+        ) else {
+            return;
+        };
+        let header = |unit: u64| heap + unit * variables::HEAP_UNIT;
+        let used = self.word(used, 4);
+        // Free pieces by their unit: the size class is that of their list.
+        let mut pieces = BTreeMap::new();
+        for list in 0..u64::from(variables::HEAP_CLASSES) * 32 {
+            let mut first = self.word(free + 8 * list, 4);
+            while first != 0 && first <= used && pieces.insert(first - 1, list / 32).is_none() {
+                first = self.word(header(first - 1) + 4, 4);
+            }
+        }
+        let (mut unit, mut count, mut bytes) = (0, 0, 0);
+        while unit < used {
+            let mark = self.word(header(unit), 4) as u32 ^ variables::HEAP_MARK;
+            let class = match pieces.get(&unit) {
+                Some(class) => *class,
+                None if mark < variables::HEAP_CLASSES => {
+                    count += 1;
+                    bytes += ((1u64 << mark) - 1) * variables::HEAP_UNIT;
+                    u64::from(mark)
                 }
-            }
-            let (mut unit, mut count, mut bytes) = (0, 0, 0);
-            while unit < used {
-                let mark = self.word(header(unit), 4) as u32 ^ variables::HEAP_MARK;
-                let class = match pieces.get(&unit) {
-                    Some(class) => *class,
-                    None if mark < variables::HEAP_CLASSES => {
-                        count += 1;
-                        bytes += ((1u64 << mark) - 1) * variables::HEAP_UNIT;
-                        u64::from(mark)
-                    }
-                    None => break,
-                };
-                unit += 1 << class;
-            }
-            if count > 0 {
-                let mut finding = Finding::new(Kind::Leak, None, count, Vec::new());
-                finding.message =
-                    format!("{}: {count} allocations, {bytes} bytes with padding", finding.message);
-                sanitizers.findings.push(finding);
-            }
+                None => break,
+            };
+            unit += 1 << class;
+        }
+        if count > 0 {
+            let mut finding = Finding::new(Kind::Leak, None, count, Vec::new());
+            finding.message = format!("{}: {count} allocations, {bytes} bytes with padding", finding.message);
+            sanitizers.findings.push(finding);
         }
     }
 
@@ -104,57 +246,54 @@ impl Context {
 
     /// Appends the output that launches have printed since the last call, in the order of the buffer.
     pub(super) fn collect_output(&mut self) {
-        for module in 0..self.modules.len() {
-            let place = |name| self.variable(module, name);
-            let (Some(used_at), Some(lost_at), Some(records)) =
-                (place(variables::OUTPUT_USED), place(variables::OUTPUT_LOST), place(variables::OUTPUT))
-            else {
-                continue;
-            };
-            let size = self.allocations.find(records, 1).map_or(0, |a| a.range.end - records);
-            let used = self.word(used_at, 4).min(size);
-            if used == 0 {
-                continue;
-            }
-            let word = self.modules[module].module.address_bits() as usize / 8;
-            let mut printed = String::new();
-            let mut at = 0;
-            // A record that found no room left a gap up to the end.
-            while at + 16 <= used {
-                let record = self.word(records + at, 4);
-                let bytes = self.word(records + at + 4, 4);
-                if record < 16 || at + record > used || bytes > record - 16 {
-                    break;
-                }
-                let mut arguments = vec![0; bytes as usize];
-                self.read(records + at + 16, &mut arguments);
-                let format = self.text(self.word(records + at + 8, 8));
-                let format = format.unwrap_or_else(|| "(no format)".to_string());
-                printed.push_str(&printf::format(&format, &arguments, word, &|at| self.text(at)));
-                at += record;
-            }
-            self.report.printed.push_str(&printed);
-            self.report.printfs_lost += self.word(lost_at, 4);
-            self.write(records, &vec![0; used as usize]);
-            self.write(used_at, &[0; 4]);
-            self.write(lost_at, &[0; 4]);
+        let (Some(used_at), Some(lost_at), Some(records)) = (
+            self.variable(variables::OUTPUT_USED),
+            self.variable(variables::OUTPUT_LOST),
+            self.variable(variables::OUTPUT),
+        ) else {
+            return;
+        };
+        let asked = self.word(used_at, 4);
+        if asked == 0 {
+            return;
         }
+        let used = asked.min(self.runtime.output_bytes);
+        let word = self.address_bytes();
+        let mut printed = String::new();
+        let mut at = 0;
+        // A record that found no room left a gap up to the end.
+        while at + 16 <= used {
+            let record = self.word(records + at, 4);
+            let bytes = self.word(records + at + 4, 4);
+            if record < 16 || at + record > used || bytes > record - 16 {
+                break;
+            }
+            let mut arguments = vec![0; bytes as usize];
+            self.read(records + at + 16, &mut arguments);
+            let format = self.text(self.word(records + at + 8, 8));
+            let format = format.unwrap_or_else(|| "(no format)".to_string());
+            printed.push_str(&printf::format(&format, &arguments, word, &|at| self.text(at)));
+            at += record;
+        }
+        self.report.printed.push_str(&printed);
+        self.report.printfs_lost += self.word(lost_at, 4);
+        self.write(records, &vec![0; used as usize]);
+        self.write(used_at, &[0; 4]);
+        self.write(lost_at, &[0; 4]);
     }
 
     /// Extends the error of a runtime trap by the first assertion that failed.
     pub(super) fn explain(&mut self, error: SimError) -> SimError {
         let SimError::Stopped(mut fault) = error else { return error };
         if fault.kind == FaultKind::Fault && fault.rule == "trap" {
-            for module in 0..self.modules.len() {
-                self.failed_assertions(module, &mut fault);
-            }
+            self.failed_assertions(&mut fault);
         }
         SimError::Stopped(fault)
     }
 
-    fn failed_assertions(&mut self, module: usize, fault: &mut Fault) {
+    fn failed_assertions(&mut self, fault: &mut Fault) {
         let (Some(failed), Some(failures)) =
-            (self.variable(module, variables::FAILED), self.variable(module, variables::FAILURES))
+            (self.variable(variables::FAILED), self.variable(variables::FAILURES))
         else {
             return;
         };
@@ -162,7 +301,7 @@ impl Context {
         if count == 0 {
             return;
         }
-        let bytes = self.modules[module].module.address_bits() as usize / 8;
+        let bytes = self.address_bytes();
         let size = variables::FAILURE_WORDS * bytes;
         for entry in 0..count {
             let entry = failures + entry * size as u64;

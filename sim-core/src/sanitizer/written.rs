@@ -8,15 +8,15 @@ use sim_memory::line::{ByteMask, LINE_BYTES};
 type Bits = Vec<u64>;
 
 /// The words of the bytes `at..at + bytes`, with the bits of each.
-fn words(at: u32, bytes: u32) -> impl Iterator<Item = (usize, u64)> {
-    let end = at + bytes;
+fn words(at: u64, bytes: u32) -> impl Iterator<Item = (usize, u64)> {
+    let end = at + u64::from(bytes);
     (at / 64..end.div_ceil(64)).map(move |word| {
         let (first, last) = ((64 * word).max(at) % 64, (64 * word + 64).min(end) - 64 * word);
         (word as usize, u64::MAX >> (64 - (last - first)) << first)
     })
 }
 
-fn set(bits: &mut Bits, at: u32, bytes: u32) {
+fn set(bits: &mut Bits, at: u64, bytes: u32) {
     for (word, mask) in words(at, bytes) {
         if bits.len() <= word {
             bits.resize(word + 1, 0);
@@ -25,10 +25,10 @@ fn set(bits: &mut Bits, at: u32, bytes: u32) {
     }
 }
 
-fn first_missing(bits: &Bits, at: u32, bytes: u32) -> Option<u32> {
+fn first_missing(bits: &Bits, at: u64, bytes: u32) -> Option<u64> {
     words(at, bytes).find_map(|(word, mask)| {
         let missing = mask & !bits.get(word).copied().unwrap_or(0);
-        (missing != 0).then(|| 64 * word as u32 + missing.trailing_zeros())
+        (missing != 0).then(|| 64 * word as u64 + u64::from(missing.trailing_zeros()))
     })
 }
 
@@ -61,19 +61,19 @@ impl Written {
 
     /// Bytes of a thread's local memory are written.
     pub fn write_local(&mut self, (block, thread): (u32, u32), at: u32, bytes: u32) {
-        set(grown(grown(&mut self.local, block), thread), at, bytes);
+        set(grown(grown(&mut self.local, block), thread), at.into(), bytes);
     }
 
     /// The first of these bytes that was not written.
     pub fn unwritten_local(&self, (block, thread): (u32, u32), at: u32, bytes: u32) -> Option<u32> {
         let bits = self.local.get(block as usize).and_then(|threads| threads.get(thread as usize));
-        bits.map_or(Some(at), |bits| first_missing(bits, at, bytes))
+        bits.map_or(Some(at), |bits| first_missing(bits, at.into(), bytes).map(|at| at as u32))
     }
 
     /// Bytes of device memory are written.
     pub fn write_global(&mut self, at: u64, bytes: u32) {
         if self.heap.contains(&at) {
-            set(&mut self.of_heap, (at - self.heap.start) as u32, bytes);
+            set(&mut self.of_heap, at - self.heap.start, bytes);
         }
     }
 
@@ -82,8 +82,7 @@ impl Written {
         if !self.heap.contains(&at) {
             return None;
         }
-        first_missing(&self.of_heap, (at - self.heap.start) as u32, bytes)
-            .map(|i| self.heap.start + u64::from(i))
+        first_missing(&self.of_heap, at - self.heap.start, bytes).map(|i| self.heap.start + i)
     }
 
     /// A block has ended.

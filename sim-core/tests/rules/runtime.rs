@@ -1,8 +1,11 @@
 //! The device runtime: vprintf, __assertfail, malloc and free of threads.
 
+use sim_core::context::Launch;
+use sim_core::context::runtime::{Part, PartRefused};
 use sim_core::device::Options;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
+use sim_frontend::diagnostic::Source;
 
 use crate::machine::{Run, chip, device, device_with, module};
 
@@ -184,5 +187,111 @@ fn the_heap_has_an_end_and_pieces_come_back() {
     for functional in [false, true] {
         let error = run(&body, "crs_stack", 32, functional).2.expect_err("freed twice").to_string();
         assert!(error.contains("free: trap") && error.contains("lane 3"), "{error}");
+    }
+}
+
+/// Twelve times a megabyte, as often as there is room; counts them.
+fn fill_the_heap() -> String {
+    format!(
+        "setp.ne.u32 %p, %t, 0;\n@%p bra DONE;\nmov.u32 %c, 0;\nmov.u64 %w, 1000000;\nAGAIN:\n{}setp.ne.u64 %p, %x, 0;\n\
+         @%p add.u32 %r, %r, 1;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %p, %c, 12;\n@%p bra AGAIN;\nDONE:\n",
+        call("malloc", &["%w"], Some(("%x", 64)))
+    )
+}
+
+#[test]
+fn the_heap_has_the_size_that_is_set_until_it_is_used() {
+    for (bytes, pieces) in [(0, 0), (100, 0), (2 << 20, 2), (3 << 20, 3), (64 << 20, 12)] {
+        for loaded in [false, true] {
+            let device =
+                device_with(chip(|_| {}), "crs_stack", |o| Options { schedule_dependent: true, ..o });
+            let mut run = Run::new(device, &module(DECLARED, &fill_the_heap()), false, 256);
+            // The code may be made before.
+            if loaded {
+                let context = run.device.context(run.context).expect("there");
+                context.attributes(0, "k").expect("it has an entry");
+            }
+            let context = run.device.context(run.context).expect("there");
+            assert_eq!(context.set_part_bytes(Part::Heap, bytes), Ok(()));
+            assert_eq!(context.part_bytes(Part::Heap), bytes.next_multiple_of(16));
+            run.launch(1, 32, true).expect("it fits");
+            let queued = run.device.context(run.context).expect("there").set_part_bytes(Part::Heap, 1 << 20);
+            assert_eq!(queued, Err(PartRefused::Used), "a grid is queued");
+            run.wait().expect("it runs");
+            assert_eq!(run.words()[0], pieces, "{bytes} {loaded}");
+            let after = run.device.context(run.context).expect("there").set_part_bytes(Part::Heap, 1 << 20);
+            assert_eq!(after, if pieces > 0 { Err(PartRefused::Used) } else { Ok(()) });
+        }
+    }
+    let mut run =
+        Run::new(device(chip(|_| {}), "crs_stack"), &module(DECLARED, &fill_the_heap()), false, 256);
+    let context = run.device.context(run.context).expect("there");
+    assert_eq!(context.set_part_bytes(Part::Heap, 1 << 50), Err(PartRefused::Memory));
+    assert_eq!(context.part_bytes(Part::Heap), 8 << 20, "what is refused changes nothing");
+    run.launch(1, 32, false).expect("it fits");
+    run.wait().expect("it runs");
+    assert_eq!(run.words()[0], 8);
+}
+
+#[test]
+fn the_buffer_of_printf_has_the_size_that_is_set() {
+    // 40 bytes a record.
+    for (bytes, printed) in [(0, 0), (400, 10), (4000, 32)] {
+        let device = device_with(chip(|_| {}), "crs_stack", |o| Options { schedule_dependent: true, ..o });
+        let mut run = Run::new(device, &module(DECLARED, &print()), false, 256);
+        let context = run.device.context(run.context).expect("there");
+        assert_eq!(context.set_part_bytes(Part::Output, bytes), Ok(()));
+        run.launch(1, 64, true).expect("it fits");
+        run.wait().expect("it runs");
+        let report = run.report();
+        assert_eq!((report.printed.lines().count(), report.printfs_lost), (printed, 32 - printed as u64));
+        // What was printed is with the host: the buffer may change.
+        let context = run.device.context(run.context).expect("there");
+        assert_eq!(context.set_part_bytes(Part::Output, 1 << 20), Ok(()));
+        run.launch(1, 64, false).expect("it fits");
+        run.wait().expect("it runs");
+        assert_eq!(run.report().printed.lines().count(), printed + 32);
+    }
+}
+
+#[test]
+fn modules_share_the_heap_and_print_in_order() {
+    let take = format!(
+        "setp.ne.u32 %p, %t, 1;\n@%p bra DONE;\nmov.u64 %w, 40;\n{}st.global.u64 [%out+8], %x;\nDONE:\n",
+        call("malloc", &["%w"], Some(("%x", 64)))
+    );
+    let give = format!(
+        "setp.ne.u32 %p, %t, 1;\n@%p bra DONE;\nld.global.u64 %x, [%out+8];\n{}DONE:\n",
+        call("free", &["%x"], None)
+    );
+    // Thread 1 of the block prints; words 2 and 3 keep the piece.
+    let apart = |body: &str| {
+        let body = format!("{body}setp.ne.u32 %p, %t, 1;\n@%p bra QUIET;\n{}", print());
+        module(DECLARED, &body)
+    };
+    for functional in [false, true] {
+        let device = device_with(chip(|_| {}), "crs_stack", |o| Options { schedule_dependent: true, ..o });
+        let mut run = Run::new(device, &apart(&take), false, 256);
+        let text =
+            apart(&give).replace("{37, 100, 32,", "{37, 120, 32,").replace("111, 100, 100", "99, 120, 120");
+        let other = run.device.load(run.context, &Source::new("u.ptx", &text), false).expect("it is right");
+        for module in [0, other, 0, other] {
+            let launch = Launch {
+                module,
+                entry: "k".into(),
+                grid: [1, 1, 1],
+                block: [2, 1, 1],
+                dynamic_shared: 0,
+                stream: 0,
+                params: run.out.to_le_bytes().to_vec(),
+                functional,
+                cluster: None,
+                non_portable_cluster: false,
+            };
+            run.device.launch(run.context, &launch).expect("it fits");
+        }
+        run.wait().expect("pieces of one module are freed in the other");
+        let lines = ["1 is odd, 0.50\n", "1 is cxx, 0.50\n"].concat().repeat(2);
+        assert_eq!(run.report().printed, lines, "{functional}");
     }
 }

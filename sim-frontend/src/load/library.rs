@@ -31,11 +31,15 @@ const PARTS: [Part; 3] = [
 pub mod variables {
     /// Bytes of records that printfs asked room for: u32.
     pub const OUTPUT_USED: &str = "__warpsim_output_used";
+    /// Begin the names of all variables of the runtime.
+    pub const PREFIX: &str = "__warpsim_";
     /// Printfs that found none: u32.
     pub const OUTPUT_LOST: &str = "__warpsim_output_lost";
     /// The records: bytes of the record and of its arguments (u32 each), the address of the format
     /// (u64), the arguments at their own alignment.
     pub const OUTPUT: &str = "__warpsim_output";
+    /// No variable: its address is the bytes of [`OUTPUT`].
+    pub const OUTPUT_BYTES: &str = "__warpsim_output_bytes";
     /// Threads whose assertion failed: u32.
     pub const FAILED: &str = "__warpsim_failed";
     /// Of each of the first [`FAILURES_KEPT`] of them: addresses of message, file, function; line; thread and block; each
@@ -48,6 +52,8 @@ pub mod variables {
     /// The heap of `malloc`, in units of [`HEAP_UNIT`] bytes. A piece has a unit for its header, whose first word is
     /// [`HEAP_MARK`] with the size class in its low bits while the piece is allocated, then its bytes.
     pub const HEAP: &str = "__warpsim_heap";
+    /// No variable: its address is the bytes of [`HEAP`].
+    pub const HEAP_BYTES: &str = "__warpsim_heap_bytes";
     /// Units of the heap that were ever given out: u32.
     pub const HEAP_USED: &str = "__warpsim_heap_used";
     /// For each size class and lane: the unit of the first free piece, plus one, in the low half of a u64; the next
@@ -56,7 +62,7 @@ pub mod variables {
     /// Bytes of a unit.
     pub const HEAP_UNIT: u64 = 16;
     /// Size classes: pieces are of 2 to the power of their class units.
-    pub const HEAP_CLASSES: u32 = 20;
+    pub const HEAP_CLASSES: u32 = 28;
     /// Marks the header of an allocated piece.
     pub const HEAP_MARK: u32 = 0x7761_0000;
 }

@@ -134,6 +134,9 @@ struct VariableKeys {
     /// Its address, or its offset in constant memory; the next free one where nothing is said.
     #[serde(default)]
     at: Option<u64>,
+    /// Its bytes, where it is the heap of `malloc` or the buffer of `printf` and has others than on a new device.
+    #[serde(default)]
+    bytes: Option<u64>,
     /// First contents, of bytes; those that the program gives it where nothing is said.
     #[serde(default)]
     #[schemars(with = "Option<Init>")]
@@ -604,9 +607,9 @@ impl WorkloadKeys {
             }
         }
         let mut variables = BTreeMap::new();
-        for (name, VariableKeys { at, init }) in self.variables {
+        for (name, VariableKeys { at, bytes, init }) in self.variables {
             let init_place = KeySpan(init.as_ref().and_then(span));
-            variables.insert(name, VariableSpec { at, init: init.map(|init| init.value), init_place });
+            variables.insert(name, VariableSpec { at, bytes, init: init.map(|init| init.value), init_place });
         }
         let textures = reader.images("textures", self.textures, &names);
         let surfaces = reader.images("surfaces", self.surfaces, &names);

@@ -5,9 +5,8 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef __SIZE_TYPE__ word;
-#define BYTES (8u << 20)
 #define UNIT 16u
-#define CLASSES 20
+#define CLASSES 28
 #define MARK 0x77610000u
 #define NONE 0xffffffffu
 extern "C" {
@@ -15,8 +14,11 @@ extern "C" {
 __device__ u32 __warpsim_heap_used;
 // By size and lane: the number of the first free piece's unit, plus one, and above it how often it changed.
 __device__ u64 __warpsim_heap_free[CLASSES][32];
-__device__ __attribute__((aligned(16))) unsigned char __warpsim_heap[BYTES];
+// The heap. How large it is is a limit of the device: the address of the second variable is its bytes.
+__device__ __attribute__((aligned(16))) unsigned char __warpsim_heap[8 << 20];
+__device__ unsigned char __warpsim_heap_bytes;
 }
+#define BYTES ((word)&__warpsim_heap_bytes)
 static __device__ u64 swap(u64 *at, u64 expected, u64 next) {
   u64 old;
   asm volatile("atom.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"((u64)at), "l"(expected), "l"(next) : "memory");
@@ -28,7 +30,7 @@ static __device__ u32 take(u32 units) {
   return old;
 }
 // A piece: its mark and size class, then the list.
-static __device__ volatile u32 *piece(u32 unit) { return (volatile u32 *)(__warpsim_heap + unit * UNIT); }
+static __device__ volatile u32 *piece(u32 unit) { return (volatile u32 *)(__warpsim_heap + (word)unit * UNIT); }
 // The first piece of a list.
 static __device__ u32 pop(u64 *list) {
   u64 head = *(volatile u64 *)list;
@@ -40,8 +42,8 @@ static __device__ u32 pop(u64 *list) {
   return NONE;
 }
 extern "C" __device__ void *malloc(word size) {
-  if (size == 0 || size > BYTES - UNIT) return 0;
-  u32 units = ((u32)size + 2 * UNIT - 1) / UNIT, index = 0;
+  if (size == 0 || BYTES < UNIT || size > BYTES - UNIT || size > ((word)UNIT << (CLASSES - 1)) - UNIT) return 0;
+  u32 units = (u32)((size + 2 * UNIT - 1) / UNIT), index = 0;
   while ((1u << index) < units) index++;
   u32 lane = __nvvm_read_ptx_sreg_laneid(), unit = pop(&__warpsim_heap_free[index][lane]);
   if (unit == NONE) {
@@ -56,7 +58,7 @@ extern "C" __device__ void *malloc(word size) {
     }
   }
   piece(unit)[0] = MARK | index;
-  return __warpsim_heap + (unit + 1) * UNIT;
+  return __warpsim_heap + (word)(unit + 1) * UNIT;
 }
 extern "C" __device__ void free(void *pointer) {
   if (!pointer) return;

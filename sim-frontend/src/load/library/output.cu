@@ -8,7 +8,9 @@ typedef __SIZE_TYPE__ word;
 extern "C" {
 // Bytes of records, and printfs that found no room.
 __device__ u32 __warpsim_output_used, __warpsim_output_lost;
+// How large the buffer is is a limit of the device: the address of the second variable is its bytes.
 __device__ __attribute__((aligned(8))) unsigned char __warpsim_output[1 << 20];
+__device__ unsigned char __warpsim_output_bytes;
 // Threads that failed; of each of the first ones message, file, function, line, thread, block.
 __device__ u32 __warpsim_failed;
 __device__ word __warpsim_failures[64][10];
@@ -54,7 +56,7 @@ extern "C" __device__ int vprintf(const char *format, const void *arguments) {
     if (!*at) break;
   }
   u32 record = 16 + ((bytes + 7) & ~7u), at = reserve(&__warpsim_output_used, record);
-  if (at + record > sizeof __warpsim_output) {
+  if ((u64)at + record > (word)&__warpsim_output_bytes) {
     reserve(&__warpsim_output_lost, 1);
     return -2;
   }
