@@ -46,6 +46,8 @@ struct Instance {
     travelled: bool,
     /// The cycle at which the access was issued.
     issued: Cycle,
+    /// The cycle at which it left the load-store unit: the latency of a hit counts from here.
+    began: Cycle,
     /// The level that supplies the bytes, as far as it is known yet.
     level: Level,
     /// True if this instance is the holder of its line.
@@ -86,6 +88,8 @@ pub struct SmMemory {
     accepted: EventQueue<u32>,
     /// The cycle from which the port accepts a reply.
     ingress_free: Cycle,
+    /// The cycle from which L1 serves another load that has waited for a line.
+    replay_free: Cycle,
     parts: Vec<LineAccess>,
     /// Boxes of completed atomics, for reuse by later messages.
     #[allow(clippy::vec_box, reason = "the boxes are what is kept")]
@@ -130,6 +134,7 @@ impl SmMemory {
             replies: EventQueue::default(),
             accepted: EventQueue::default(),
             ingress_free: 0,
+            replay_free: 0,
             parts: Vec::new(),
             spare_atomics: Vec::new(),
             outbox: Vec::new(),
@@ -260,6 +265,7 @@ impl SmMemory {
                 pinned: false,
                 travelled: false,
                 issued: now,
+                began: now,
                 level: Level::L1,
                 holds: false,
                 waited: false,
@@ -457,16 +463,32 @@ impl SmMemory {
 
     /// Runs the first micro step, once no earlier operation holds the line.
     fn start(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
-        let instance = &self.instances[slot as usize];
+        let instance = &mut self.instances[slot as usize];
+        instance.began = now;
         let program = self.programs.get(instance.program);
         if program.touches_l1[0]
             && let Some((holder, _)) = self.held.holder(instance.set, instance.line)
         {
             self.held.wait(holder, slot);
-            self.instances[slot as usize].waited = true;
+            instance.waited = true;
             return Ok(());
         }
         self.run(slot, now, port)
+    }
+
+    /// The cycle at which L1 has read the bytes of a hit. A load that has waited for a miss of another passes L1 while it
+    /// waits: it is served with the fill, or once its own latency is over, one a cycle.
+    fn has_read(&mut self, index: usize, now: Cycle) -> Cycle {
+        let Instance { began, waited, .. } = self.instances[index];
+        let due = began + Cycle::from(self.spec.l1.hit_latency);
+        if !waited && due > now {
+            return due;
+        }
+        let at = due.max(self.replay_free).max(now + 1);
+        if at > due {
+            self.replay_free = at + 1;
+        }
+        at
     }
 
     /// Runs micro steps of an instance, and of the instances it wakes.

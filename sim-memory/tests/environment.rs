@@ -12,7 +12,7 @@ use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
 use sim_memory::sm_memory::Asked;
 use sim_memory::spec::{SliceWrites, UnifiedSpec};
-use sim_memory::vocabulary::{CacheHint, CacheOp, ScalarType, Scope, Semantics, StateSpace};
+use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, ScalarType, Scope, Semantics, StateSpace};
 
 mod common;
 
@@ -260,6 +260,42 @@ fn a_load_that_waits_for_a_miss_is_no_hit() {
     }
     machine.drain();
     assert_eq!(of_both(&machine)[..2], [[1, 2, 1], [0, 2, 3]]);
+}
+
+/// A load that waits for a miss passes L1 meanwhile: it is served with the fill, one a cycle, but not before the latency of
+/// a hit is over.
+#[test]
+fn loads_that_wait_are_served_with_the_fill() {
+    let ends = |starts: &[Cycle]| {
+        let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
+        (spec.partitions, spec.l1.hit_latency, spec.l1.mshr_merges) = (1, 28, 8);
+        let mut machine = Machine::of(spec, 1);
+        let (mut ends, mut started) = (vec![None; starts.len()], 0);
+        while ends.contains(&None) {
+            let next =
+                machine.sms[0].next_event().into_iter().chain(machine.partitions[0].next_event()).min();
+            match starts.get(started) {
+                Some(at) if next.is_none_or(|next| *at <= next) => {
+                    machine.now = *at;
+                    machine.start(0, What::Load, CacheOp::Ca, 1, [BASE; 32], 0);
+                    started += 1;
+                }
+                _ => assert!(machine.step(), "all come to an end"),
+            }
+            for (end, access) in ends.iter_mut().zip(&machine.regs[0].0) {
+                if end.is_none() && access.pending == 0 {
+                    *end = Some(machine.now);
+                }
+            }
+        }
+        ends.into_iter().flatten().collect::<Vec<Cycle>>()
+    };
+    let fill = ends(&[0])[0];
+    assert!(fill > 40, "{fill}");
+    assert_eq!(ends(&[0, 0, 1, 2]), [fill, fill + 1, fill + 2, fill + 3]);
+    let late = fill - 10;
+    assert_eq!(ends(&[0, 0, late]), [fill, fill + 1, late + 28], "its own latency is longer");
+    assert_eq!(ends(&[0, fill + 5]), [fill, fill + 5 + 28], "a hit");
 }
 
 /// A write-through L1 is brought up to date by its own SM's store and stays clean; the others'

@@ -79,7 +79,8 @@ impl SmMemory {
                             self.release_line(index);
                         }
                         self.instances[index].pc = pc as u16;
-                        self.events.push(now + Cycle::from(self.spec.l1.hit_latency), 0, slot);
+                        let at = self.has_read(index, now);
+                        self.events.push(at, 0, slot);
                         return Ok(());
                     }
                     read = false;

@@ -30,6 +30,7 @@ impl SmMemory {
             replies,
             accepted,
             ingress_free,
+            replay_free,
             parts,
             spare_atomics: _,
             outbox,
@@ -55,7 +56,7 @@ impl SmMemory {
         instances.clear();
         free.clear();
         lsu.clear();
-        (*lsu_free, *lsu_blocked, *egress_free, *ingress_free) = (0, false, 0, 0);
+        (*lsu_free, *lsu_blocked, *egress_free, *ingress_free, *replay_free) = (0, false, 0, 0, 0);
         events.reset();
         replies.reset();
         accepted.reset();
