@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sim_core::context::runtime::Part;
+use sim_core::context::parts::Part;
 use sim_core::device::Progress;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;

@@ -1,6 +1,6 @@
 //! Limits of the device (`cudaLimit`): what programs set and read. Where the simulator has a size of its own, it says so.
 
-use sim_core::context::runtime::{Part, PartRefused};
+use sim_core::context::parts::{Part, PartRefused};
 use sim_frontend::chip::ChipSpec;
 
 use crate::error::{Error, INVALID_VALUE, MEMORY_ALLOCATION, UNSUPPORTED_LIMIT};

@@ -5,9 +5,10 @@ mod abort;
 mod gather;
 mod host;
 mod launch;
+pub mod parts;
 pub mod replay;
 mod run;
-pub mod runtime;
+mod runtime;
 mod warm;
 
 use std::any::Any;
@@ -105,7 +106,7 @@ pub struct Context {
     own_bytes: u64,
     modules: Vec<LoadedModule>,
     /// What the device runtime has in memory.
-    runtime: runtime::Runtime,
+    runtime: parts::Runtime,
     queue: Vec<(Arc<Kernel>, bool)>,
     /// Grids to abort: index, and core cycle of the next timed run.
     aborts: Vec<(u32, Cycle)>,
@@ -161,7 +162,7 @@ impl Context {
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),
-            runtime: runtime::Runtime::default(),
+            runtime: parts::Runtime::default(),
             queue: Vec::new(),
             aborts: Vec::new(),
             kernels: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use sim_core::context::runtime::Part;
+use sim_core::context::parts::Part;
 use sim_core::error::SimError;
 use sim_frontend::load::target_of;
 use sim_frontend::workload::UndefinedValues;

@@ -9,7 +9,7 @@ use sim_memory::sm_memory::latency::Latencies;
 use sim_memory::vocabulary::StateSpace;
 
 use super::Context;
-use super::runtime::Runtime;
+use super::parts::Runtime;
 use crate::answers::{Attributes, Symbol};
 use crate::error::SimError;
 use crate::report::{DeviceReport, KernelReport};

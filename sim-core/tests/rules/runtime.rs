@@ -1,7 +1,7 @@
 //! The device runtime: vprintf, __assertfail, malloc and free of threads.
 
 use sim_core::context::Launch;
-use sim_core::context::runtime::{Part, PartRefused};
+use sim_core::context::parts::{Part, PartRefused};
 use sim_core::device::Options;
 use sim_core::error::SimError;
 use sim_core::report::DeviceReport;
