@@ -295,6 +295,8 @@ fn loads_that_wait_are_served_with_the_fill() {
     assert_eq!(ends(&[0, 0, 1, 2]), [fill, fill + 1, fill + 2, fill + 3]);
     let late = fill - 10;
     assert_eq!(ends(&[0, 0, late]), [fill, fill + 1, late + 28], "its own latency is longer");
+    let soon = [0, 0, 0, 0, 0, fill - 26];
+    assert_eq!(ends(&soon), [0, 1, 2, 3, 4, 5].map(|turn| fill + turn), "others are served at that time");
     assert_eq!(ends(&[0, fill + 5]), [fill, fill + 5 + 28], "a hit");
 }
 
