@@ -95,7 +95,7 @@ fn a_disturbed_array_has_the_table_of_one_process() {
     );
     let long = folder.write(
         "long.yaml",
-        "schema: 1\nname: long\naxes:\n  workload: vecadd\n  chip: v100\n  set: {n: 30000000}\n",
+        "schema: 1\nname: long\naxes:\n  workload: fmaloop\n  chip: gtx480\n  set: {n: 3000000}\n",
     );
     let [whole, results, limited] = ["whole", "results", "limited"].map(|name| folder.join(name));
     let submit = |sweep: &str, results: &str, more: &[&str]| {
