@@ -20,7 +20,6 @@ use sim_core::sm::timeline::Timeline;
 use sim_core::tensor_map::{BYTES, TensorMap};
 use sim_core::texture::Image;
 use sim_frontend::diagnostic::Diagnostic;
-use sim_frontend::load::library::variables;
 use sim_frontend::workload::{ArgumentKind, Expr, HostBuffer, LaunchSpec, LoopSpec, Params, Step};
 
 use crate::contents::{Content, Contents};
@@ -188,16 +187,11 @@ pub fn simulate(
 /// Gives the heap of `malloc` and the buffer of `printf` the sizes that the workload says.
 fn size_parts(job: &Job, device: &mut Device) -> Result<(), SimError> {
     for (name, spec) in &job.spec.variables {
-        let Some(bytes) = spec.bytes else { continue };
-        let Some(part) = Part::of(name) else {
-            return Err(wrong(format!(
-                "`variables`: `{name}`: `bytes` is for `{}` and `{}`; other variables have the size that the program gives them",
-                variables::HEAP,
-                variables::OUTPUT
-            )));
-        };
-        let sized = device.context()?.set_part_bytes(part, bytes);
-        sized.map_err(|_| wrong(format!("`variables`: `{name}`: {bytes} bytes do not fit the memory")))?;
+        let (Some(bytes), Some(part)) = (spec.bytes, Part::of(name)) else { continue };
+        device.context()?.set_part_bytes(part, bytes).map_err(|_| {
+            let error = wrong(format!("`variables`: `{name}`: {bytes} bytes do not fit the memory"));
+            placed(error, spec.bytes_place, job.spec.source.as_ref())
+        })?;
     }
     Ok(())
 }

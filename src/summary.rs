@@ -139,8 +139,11 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
         out.push('\n');
     }
     if d.printfs_lost > 0 {
-        let _ =
-            writeln!(out, "({} printf calls were dropped: the 1 MiB device buffer was full)", d.printfs_lost);
+        let _ = writeln!(
+            out,
+            "({} printf calls were dropped: the buffer of the device was full)",
+            d.printfs_lost
+        );
     }
     let _ = writeln!(
         out,

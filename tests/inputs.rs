@@ -299,6 +299,30 @@ fn what_sees_the_schedule_says_what_to_declare() {
     }
 }
 
+/// The heap of `malloc` and the buffer of `printf` alone have a size that a workload says, and it must fit.
+#[test]
+fn sizes_of_variables_are_those_of_the_program() {
+    let folder = Folder::new("sizes");
+    let printing = format!(
+        "{}.visible .entry k(.param .u64 p)\n{{\n.reg .b64 a;\n{{ .param .b64 f; .param .b64 v; .param .b32 r;\n\
+         st.param.b64 [f], a;\nst.param.b64 [v], a;\ncall (r), vprintf, (f, v); }}\nret;\n}}\n",
+        ".version 7.0\n.target sm_70\n.address_size 64\n.global .u32 own;\n\
+         .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);\n"
+    );
+    for (name, bytes, words) in [
+        ("own", "8", "`own`: `bytes` is for `__warpsim_heap` and `__warpsim_output`"),
+        ("__warpsim_output", "1152921504606846976", "1152921504606846976 bytes do not fit the memory"),
+    ] {
+        let rest = format!(
+            "buffers:\n  a: {{type: u32, length: 2, init: zeros}}\nvariables:\n  {name}: {{bytes: {bytes}}}\nlaunches:\n\
+             - {{entry: k, grid: [1], block: [1], args: [a]}}\n"
+        );
+        let (code, _, errors) = run(&folder, &printing, "sm_70", &rest);
+        assert_eq!(code, Some(2), "{errors}");
+        assert!(errors.contains(words) && errors.contains("workload.yaml:10:"), "{name}: {errors}");
+    }
+}
+
 #[test]
 fn parameters_keep_all_their_digits_in_the_report() {
     let folder = Folder::new("params");

@@ -26,11 +26,27 @@ struct Limit {
     since: u32,
 }
 
+impl Limit {
+    /// The size of a part of the device runtime.
+    const fn of(name: &'static str, part: Part) -> Self {
+        Self { name, initial: part.initial() as usize, most: None, since: 0 }
+    }
+}
+
+/// The part whose size a limit is.
+fn part(number: i32) -> Option<Part> {
+    match number {
+        1 => Some(Part::Output),
+        2 => Some(Part::Heap),
+        _ => None,
+    }
+}
+
 /// By number. The stack of a thread lies in its local memory, and needs no limit.
 const LIMITS: [Limit; 7] = [
     Limit { name: "cudaLimitStackSize", initial: 8 << 10, most: None, since: 0 },
-    Limit { name: "cudaLimitPrintfFifoSize", initial: 1 << 20, most: None, since: 0 },
-    Limit { name: "cudaLimitMallocHeapSize", initial: 8 << 20, most: None, since: 0 },
+    Limit::of("cudaLimitPrintfFifoSize", Part::Output),
+    Limit::of("cudaLimitMallocHeapSize", Part::Heap),
     Limit { name: "cudaLimitDevRuntimeSyncDepth", initial: 0, most: None, since: u32::MAX },
     Limit { name: "cudaLimitDevRuntimePendingLaunchCount", initial: 2048, most: None, since: 35 },
     Limit { name: "cudaLimitMaxL2FetchGranularity", initial: 64, most: None, since: 0 },
@@ -99,11 +115,7 @@ pub fn tell(state: &mut State, value: *mut usize, number: i32) -> Result<(), Err
 /// # Errors
 /// As [`Limits::set`]; the heap of `malloc` is in use, or there is no memory for it.
 pub fn set(state: &mut State, number: i32, value: usize) -> Result<(), Error> {
-    let part = match number {
-        1 => Some(Part::Output),
-        2 => Some(Part::Heap),
-        _ => None,
-    };
+    let part = part(number);
     if part.is_some() {
         state.synchronize()?;
     }

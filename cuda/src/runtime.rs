@@ -352,6 +352,13 @@ impl State {
         let back = runtime.shared.to_host(device);
         if let Some(run) = &run {
             print(&run.report.printed);
+            let lost = run.report.printfs_lost;
+            if lost > 0 {
+                eprintln!(
+                    "warpsim: {lost} printf calls were dropped: the buffer was full; \
+                     cudaDeviceSetLimit(cudaLimitPrintfFifoSize, BYTES) sets its size"
+                );
+            }
             let ends: Vec<Cycle> = run.report.kernels.iter().map(|kernel| kernel.end_cycle).collect();
             runtime.resolve(run.first, run.start, &ends);
         }

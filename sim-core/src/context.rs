@@ -218,10 +218,8 @@ impl Context {
     ) -> Result<usize, Vec<Diagnostic>> {
         let module = Module::build(source, papers)?;
         let mut addresses = Vec::new();
-        let mut shared = Vec::new();
         for variable in module.globals() {
             if let Some(address) = self.runtime.address(&variable.name) {
-                shared.push(variable.name.as_str());
                 addresses.push((variable.name.clone(), address));
                 continue;
             }
@@ -242,15 +240,18 @@ impl Context {
                 let error = Diagnostic::error("memory", message).at(variable.span, "");
                 return Err(vec![error.in_source(source)]);
             };
-            self.runtime.placed(&variable.name, address);
             addresses.push((variable.name.clone(), address));
         }
+        let mut forgotten = Vec::new();
         let find = |name: &str| addresses.iter().find(|(n, _)| n == name).map(|(_, at)| *at);
-        for variable in module.globals().iter().filter(|own| !shared.contains(&own.name.as_str())) {
+        // Those of the device runtime that are there keep their contents.
+        for variable in module.globals().iter().filter(|own| self.runtime.address(&own.name).is_none()) {
             let Some(address) = find(&variable.name) else { continue };
             let physical = if variable.space == StateSpace::Const { address + CONST_BASE } else { address };
             // What was freed there before left its contents.
-            self.memory.clear(physical, self.runtime.size(variable));
+            let bytes = self.runtime.size(variable);
+            self.memory.clear(physical, bytes);
+            forgotten.push((physical, bytes));
             self.memory.write(physical, &variable.init);
             for (offset, bytes, symbol, addend, generic) in &variable.relocations {
                 // Generic addresses of constant memory lie in its window; those of global memory are its own.
@@ -273,6 +274,10 @@ impl Context {
                 self.memory.write(physical + offset, &value[..(*bytes as usize).min(8)]);
             }
         }
+        for (address, bytes) in forgotten.into_iter().filter(|(address, _)| *address < CONST_BASE) {
+            self.forget_lines(address, bytes);
+        }
+        self.runtime.placed(&addresses);
         self.modules.push(LoadedModule { module, addresses, codes: Vec::new() });
         Ok(self.modules.len() - 1)
     }

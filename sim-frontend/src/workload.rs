@@ -178,6 +178,9 @@ pub struct VariableSpec {
     /// Its bytes, where it is a part of the device runtime whose size a program sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// Where the file says so.
+    #[serde(skip)]
+    pub bytes_place: KeySpan,
     /// Initial contents; those that the program gives it where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<Init>,

@@ -139,7 +139,7 @@ impl Context {
         let mut variables = loaded.module.globals().iter().zip(&loaded.addresses);
         let (variable, (_, at)) = variables.find(|(variable, _)| variable.name == name)?;
         let window = if variable.space == StateSpace::Const { CONST_WINDOW } else { 0 };
-        Some(Symbol { space: variable.space, address: at + window, bytes: variable.size })
+        Some(Symbol { space: variable.space, address: at + window, bytes: self.runtime.size(variable) })
     }
 
     /// What an entry needs of a chip.

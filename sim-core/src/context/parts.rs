@@ -5,10 +5,6 @@ use std::collections::BTreeMap;
 use sim_frontend::load::GlobalVariable;
 use sim_frontend::load::library::variables;
 
-/// Bytes of a part of the device runtime that has no other size: as CUDA has them.
-const HEAP_BYTES: u64 = 8 << 20;
-const OUTPUT_BYTES: u64 = 1 << 20;
-
 /// A part of the device runtime whose size is a limit of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -19,6 +15,24 @@ pub enum Part {
 }
 
 impl Part {
+    const ALL: [Self; 2] = [Self::Heap, Self::Output];
+
+    /// Bytes on a new device, as CUDA has them.
+    pub const fn initial(self) -> u64 {
+        match self {
+            Self::Heap => 8 << 20,
+            Self::Output => 1 << 20,
+        }
+    }
+
+    /// The most bytes: lists of the heap name units by 32 bits, and 0 is none.
+    pub(super) const fn most(self) -> u64 {
+        match self {
+            Self::Heap => variables::HEAP_UNIT * (u32::MAX as u64 - 1),
+            Self::Output => 1 << 40,
+        }
+    }
+
     pub(super) fn variable(self) -> &'static str {
         match self {
             Self::Heap => variables::HEAP,
@@ -28,7 +42,7 @@ impl Part {
 
     /// The part that lies in a variable.
     pub fn of(variable: &str) -> Option<Self> {
-        [Self::Heap, Self::Output].into_iter().find(|part| part.variable() == variable)
+        Self::ALL.into_iter().find(|part| part.variable() == variable)
     }
 }
 
@@ -45,15 +59,15 @@ pub enum PartRefused {
 /// after it share it. So threads free what kernels of other modules have allocated, and lines are printed in their order.
 #[derive(Debug)]
 pub struct Runtime {
-    pub(super) heap_bytes: u64,
-    pub(super) output_bytes: u64,
+    /// Sizes of the parts, in their order.
+    bytes: [u64; 2],
     /// Addresses by name.
     pub(super) places: BTreeMap<String, u64>,
 }
 
 impl Default for Runtime {
     fn default() -> Self {
-        Self { heap_bytes: HEAP_BYTES, output_bytes: OUTPUT_BYTES, places: BTreeMap::new() }
+        Self { bytes: Part::ALL.map(Part::initial), places: BTreeMap::new() }
     }
 }
 
@@ -66,32 +80,31 @@ impl Runtime {
     /// The address of a variable of the runtime that needs no memory of its own (any more).
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         match name {
-            variables::HEAP_BYTES => Some(self.heap_bytes),
-            variables::OUTPUT_BYTES => Some(self.output_bytes),
+            variables::HEAP_BYTES => Some(self.bytes(Part::Heap)),
+            variables::OUTPUT_BYTES => Some(self.bytes(Part::Output)),
             _ => self.places.get(name).copied(),
         }
     }
 
     /// The bytes of a variable.
     pub(super) fn size(&self, variable: &GlobalVariable) -> u64 {
-        match Part::of(&variable.name) {
-            Some(Part::Heap) => self.heap_bytes,
-            Some(Part::Output) => self.output_bytes,
-            None => variable.size,
-        }
+        Part::of(&variable.name).map_or(variable.size, |part| self.bytes(part))
+    }
+
+    /// The bytes of a part.
+    pub(super) fn bytes(&self, part: Part) -> u64 {
+        self.bytes[part as usize]
     }
 
     pub(super) fn set_bytes(&mut self, part: Part, bytes: u64) {
-        match part {
-            Part::Heap => self.heap_bytes = bytes,
-            Part::Output => self.output_bytes = bytes,
-        }
+        self.bytes[part as usize] = bytes;
     }
 
-    /// A variable was placed.
-    pub(super) fn placed(&mut self, name: &str, address: u64) {
-        if name.starts_with(variables::PREFIX) {
-            self.places.insert(name.to_string(), address);
-        }
+    /// Variables of a module that is loaded: those of the runtime among them are there for others now.
+    pub(super) fn placed(&mut self, addresses: &[(String, u64)]) {
+        let own = addresses
+            .iter()
+            .filter(|(name, _)| name.starts_with(variables::PREFIX) && !Self::is_number(name));
+        self.places.extend(own.cloned());
     }
 }

@@ -22,10 +22,7 @@ const LONGEST: u64 = 64 << 10;
 impl Context {
     /// Bytes of a part of the device runtime.
     pub fn part_bytes(&self, part: Part) -> u64 {
-        match part {
-            Part::Heap => self.runtime.heap_bytes,
-            Part::Output => self.runtime.output_bytes,
-        }
+        self.runtime.bytes(part)
     }
 
     /// Sets the bytes of a part of the device runtime, in whole multiples of 16.
@@ -34,10 +31,13 @@ impl Context {
     /// The part is in use, or does not fit the memory.
     pub fn set_part_bytes(&mut self, part: Part, bytes: u64) -> Result<(), PartRefused> {
         let (name, before) = (part.variable(), self.part_bytes(part));
-        let given = |used| self.word(used, 4) > 0;
+        let given = |used| self.word(used, 8) > 0;
         let in_use = part == Part::Heap && self.variable(variables::HEAP_USED).is_some_and(given);
         if in_use || !self.queue.is_empty() {
             return Err(PartRefused::Used);
+        }
+        if bytes > part.most() {
+            return Err(PartRefused::Memory);
         }
         self.runtime.set_bytes(part, bytes.next_multiple_of(16));
         let Some(place) = self.runtime.places.get(name).copied() else { return Ok(()) };
@@ -51,6 +51,7 @@ impl Context {
             return Err(PartRefused::Memory);
         };
         self.memory.clear(place, self.part_bytes(part));
+        self.forget_lines(place, self.part_bytes(part));
         self.runtime.places.insert(name.to_string(), place);
         for loaded in &mut self.modules {
             for (own, address) in &mut loaded.addresses {
@@ -91,7 +92,7 @@ impl Context {
     /// The heap of `malloc`.
     pub(super) fn heap(&self) -> Option<Range<u64>> {
         let start = self.variable(variables::HEAP)?;
-        Some(start..start + self.runtime.heap_bytes)
+        Some(start..start + self.part_bytes(Part::Heap))
     }
 
     /// Adds what `malloc` gave and nobody freed to the findings of sanitizers [san-leaks].
@@ -108,7 +109,7 @@ impl Context {
             return;
         };
         let header = |unit: u64| heap + unit * variables::HEAP_UNIT;
-        let used = self.word(used, 4);
+        let used = self.word(used, 8);
         // Free pieces by their unit: the size class is that of their list.
         let mut pieces = BTreeMap::new();
         for list in 0..u64::from(variables::HEAP_CLASSES) * 32 {
@@ -161,11 +162,11 @@ impl Context {
         ) else {
             return;
         };
-        let asked = self.word(used_at, 4);
+        let asked = self.word(used_at, 8);
         if asked == 0 {
             return;
         }
-        let used = asked.min(self.runtime.output_bytes);
+        let used = asked.min(self.part_bytes(Part::Output));
         let word = self.address_bytes();
         let mut printed = String::new();
         let mut at = 0;
@@ -184,10 +185,10 @@ impl Context {
             at += record;
         }
         self.report.printed.push_str(&printed);
-        self.report.printfs_lost += self.word(lost_at, 4);
+        self.report.printfs_lost += self.word(lost_at, 8);
         self.write(records, &vec![0; used as usize]);
-        self.write(used_at, &[0; 4]);
-        self.write(lost_at, &[0; 4]);
+        self.write(used_at, &[0; 8]);
+        self.write(lost_at, &[0; 8]);
     }
 
     /// Extends the error of a runtime trap by the first assertion that failed.
@@ -205,7 +206,7 @@ impl Context {
         else {
             return;
         };
-        let count = self.word(failed, 4).min(variables::FAILURES_KEPT);
+        let count = self.word(failed, 8).min(variables::FAILURES_KEPT);
         if count == 0 {
             return;
         }
@@ -234,7 +235,7 @@ impl Context {
                 "assertion `{expression}` failed: {file}:{line}: {function}, block {block:?}, thread {thread:?}"
             );
         }
-        self.write(failed, &[0; 4]);
+        self.write(failed, &[0; 8]);
         self.write(failures, &vec![0; variables::FAILURES_KEPT as usize * size]);
     }
 }

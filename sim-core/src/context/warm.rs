@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sim_memory::cache::{Cache, CachedLine};
-use sim_memory::line::{LINE_BYTES, line_number};
+use sim_memory::line::{LINE_BYTES, line_number, line_of};
 use sim_memory::mapping::Mapping;
 
 use super::Context;
@@ -49,6 +49,19 @@ impl Context {
             let mut data = [0; LINE_BYTES as usize];
             self.memory.read_line(line, u128::MAX, &mut data);
             slice.fill(slice.set_of(line_number(local)), line, &data);
+        }
+    }
+
+    /// Memory has other contents than the last run left there: L2 has none of these bytes.
+    pub(super) fn forget_lines(&mut self, address: u64, bytes: u64) {
+        if self.slices.is_empty() {
+            return;
+        }
+        let mapping = Mapping::new(&self.chip.memory);
+        for line in (line_of(address)..address + bytes).step_by(LINE_BYTES as usize) {
+            let (partition, local) = mapping.place(line);
+            let slice = &mut self.slices[partition as usize];
+            slice.forget(slice.set_of(line_number(local)), line);
         }
     }
 

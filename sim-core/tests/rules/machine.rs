@@ -115,19 +115,30 @@ impl Run {
         block: u32,
         functional: bool,
     ) -> Result<u32, SimError> {
-        let launch = Launch {
-            module: 0,
+        let launch = Launch { stream, grid: [grid, 1, 1], ..self.block_of(0, block, functional) };
+        let params = [&launch.params[..], more].concat();
+        self.device.launch(self.context, &Launch { params, ..launch })
+    }
+
+    /// Queues a launch of one block of `k` of another module.
+    pub fn launch_from(&mut self, module: usize, block: u32, functional: bool) {
+        let launch = self.block_of(module, block, functional);
+        self.device.launch(self.context, &launch).expect("it fits");
+    }
+
+    fn block_of(&self, module: usize, block: u32, functional: bool) -> Launch {
+        Launch {
+            module,
             entry: "k".into(),
-            grid: [grid, 1, 1],
+            grid: [1; 3],
             block: [block, 1, 1],
             dynamic_shared: 0,
-            stream,
-            params: [&self.out.to_le_bytes(), more].concat(),
+            stream: 0,
+            params: self.out.to_le_bytes().to_vec(),
             functional,
             cluster: None,
             non_portable_cluster: false,
-        };
-        self.device.launch(self.context, &launch)
+        }
     }
 
     /// Runs what is queued.

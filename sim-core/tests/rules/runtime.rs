@@ -1,6 +1,5 @@
 //! The device runtime: vprintf, __assertfail, malloc and free of threads.
 
-use sim_core::context::Launch;
 use sim_core::context::parts::{Part, PartRefused};
 use sim_core::device::Options;
 use sim_core::error::SimError;
@@ -213,7 +212,13 @@ fn the_heap_has_the_size_that_is_set_until_it_is_used() {
             }
             let context = run.device.context(run.context).expect("there");
             assert_eq!(context.set_part_bytes(Part::Heap, bytes), Ok(()));
-            assert_eq!(context.part_bytes(Part::Heap), bytes.next_multiple_of(16));
+            let whole = bytes.next_multiple_of(16);
+            assert_eq!(context.part_bytes(Part::Heap), whole);
+            assert_eq!(context.symbol(0, "__warpsim_heap").map(|heap| heap.bytes), Some(whole));
+            let heaps = context.variables(0).filter(|(name, ..)| name.starts_with("__warpsim_heap"));
+            let heaps: Vec<(&str, u64)> = heaps.map(|(name, _, bytes)| (name, bytes)).collect();
+            let (used, free) = (("__warpsim_heap_used", 8), ("__warpsim_heap_free", 28 * 32 * 8));
+            assert_eq!(heaps, [used, free, ("__warpsim_heap", whole)]);
             run.launch(1, 32, true).expect("it fits");
             let queued = run.device.context(run.context).expect("there").set_part_bytes(Part::Heap, 1 << 20);
             assert_eq!(queued, Err(PartRefused::Used), "a grid is queued");
@@ -226,7 +231,13 @@ fn the_heap_has_the_size_that_is_set_until_it_is_used() {
     let mut run =
         Run::new(device(chip(|_| {}), "crs_stack"), &module(DECLARED, &fill_the_heap()), false, 256);
     let context = run.device.context(run.context).expect("there");
-    assert_eq!(context.set_part_bytes(Part::Heap, 1 << 50), Err(PartRefused::Memory));
+    for part in [Part::Heap, Part::Output] {
+        assert_eq!(context.set_part_bytes(part, 1 << 50), Err(PartRefused::Memory));
+        assert_eq!(context.set_part_bytes(part, u64::MAX), Err(PartRefused::Memory));
+    }
+    let refused = context.set_part_bytes(Part::Heap, 2 << 30);
+    assert_eq!(refused, Err(PartRefused::Memory), "the chip has less");
+    assert_eq!(context.set_part_bytes(Part::Heap, 1 << 38), Err(PartRefused::Memory), "units have 32 bits");
     assert_eq!(context.part_bytes(Part::Heap), 8 << 20, "what is refused changes nothing");
     run.launch(1, 32, false).expect("it fits");
     run.wait().expect("it runs");
@@ -276,22 +287,61 @@ fn modules_share_the_heap_and_print_in_order() {
             apart(&give).replace("{37, 100, 32,", "{37, 120, 32,").replace("111, 100, 100", "99, 120, 120");
         let other = run.device.load(run.context, &Source::new("u.ptx", &text), false).expect("it is right");
         for module in [0, other, 0, other] {
-            let launch = Launch {
-                module,
-                entry: "k".into(),
-                grid: [1, 1, 1],
-                block: [2, 1, 1],
-                dynamic_shared: 0,
-                stream: 0,
-                params: run.out.to_le_bytes().to_vec(),
-                functional,
-                cluster: None,
-                non_portable_cluster: false,
-            };
-            run.device.launch(run.context, &launch).expect("it fits");
+            run.launch_from(module, 2, functional);
         }
         run.wait().expect("pieces of one module are freed in the other");
         let lines = ["1 is odd, 0.50\n", "1 is cxx, 0.50\n"].concat().repeat(2);
         assert_eq!(run.report().printed, lines, "{functional}");
+        // A module that comes later finds the heap as it is.
+        run.launch_from(0, 2, functional);
+        run.wait().expect("it runs");
+        let piece = run.words()[2..4].to_vec();
+        run.device.load(run.context, &Source::new("v.ptx", &text), false).expect("it is right");
+        run.launch_from(0, 2, functional);
+        run.wait().expect("it runs");
+        assert_ne!(run.words()[2..4], piece, "nobody has freed it");
     }
+}
+
+/// What a module leaves that does not fit the memory is nobody's.
+#[test]
+fn a_module_that_is_refused_brings_nothing() {
+    let device = device_with(chip(|_| {}), "crs_stack", |o| Options { schedule_dependent: true, ..o });
+    let mut run = Run::new(device, &module("", ""), false, 256);
+    let context = run.device.context(run.context).expect("there");
+    let junk = context.malloc("junk", 16 << 20).expect("it fits");
+    context.write(junk, &vec![0xff; 16 << 20]);
+    context.free(junk, 1).expect("it is there");
+    let free = context.free_bytes();
+    context.set_part_bytes(Part::Heap, free - 4096).expect("no module is there");
+    let source = Source::new("t.ptx", &module(DECLARED, &fill_the_heap()));
+    let refused = run.device.load(run.context, &source, false).expect_err("other variables take more");
+    assert!(refused.to_string().contains("does not fit the chip's memory"), "{refused}");
+    let context = run.device.context(run.context).expect("there");
+    context.set_part_bytes(Part::Heap, 4 << 20).expect("no module has brought it");
+    let module = run.device.load(run.context, &source, false).expect("it is right");
+    run.launch_from(module, 32, false);
+    run.wait().expect("it runs");
+    assert_eq!(run.words()[0], 4);
+}
+
+/// L2 has lines of a buffer that was freed; the variables of a module lie there now.
+#[test]
+fn a_module_that_is_loaded_later_has_its_initial_values() {
+    let stores = "mov.u32 %a, 77;\nst.global.u32 [%out+128], %a;\nmov.u32 %r, 77;\n";
+    let mut run = Run::new(device(chip(|_| {}), "crs_stack"), &module("", stores), false, 256);
+    run.launch(1, 32, false).expect("it fits");
+    run.wait().expect("it runs");
+    let stale = run.out;
+    let context = run.device.context(run.context).expect("there");
+    context.free(stale, 1).expect("it is there");
+    let loads = "ld.global.u32 %r, [own];\nld.global.u32 %a, [own+128];\nadd.u32 %r, %r, %a;\n";
+    let source = Source::new("u.ptx", &module(".global .u32 own[64] = {5};\n", loads));
+    let place = |name: &str| (name == "own").then_some(stale);
+    let module = run.device.load_at(run.context, &source, false, &place).expect("it is right");
+    let context = run.device.context(run.context).expect("there");
+    run.out = context.malloc("out", 1024).expect("fits");
+    run.launch_from(module, 32, false);
+    run.wait().expect("it runs");
+    assert_eq!(run.words()[0], 5);
 }

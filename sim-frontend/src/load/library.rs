@@ -29,18 +29,18 @@ const PARTS: [Part; 3] = [
 
 /// Variables of the runtime that the host reads and writes.
 pub mod variables {
-    /// Bytes of records that printfs asked room for: u32.
-    pub const OUTPUT_USED: &str = "__warpsim_output_used";
-    /// Begin the names of all variables of the runtime.
+    /// Begins the names of all of them.
     pub const PREFIX: &str = "__warpsim_";
-    /// Printfs that found none: u32.
+    /// Bytes of records that printfs asked room for: u64.
+    pub const OUTPUT_USED: &str = "__warpsim_output_used";
+    /// Printfs that found none: u64.
     pub const OUTPUT_LOST: &str = "__warpsim_output_lost";
     /// The records: bytes of the record and of its arguments (u32 each), the address of the format
     /// (u64), the arguments at their own alignment.
     pub const OUTPUT: &str = "__warpsim_output";
     /// No variable: its address is the bytes of [`OUTPUT`].
     pub const OUTPUT_BYTES: &str = "__warpsim_output_bytes";
-    /// Threads whose assertion failed: u32.
+    /// Threads whose assertion failed: u64.
     pub const FAILED: &str = "__warpsim_failed";
     /// Of each of the first [`FAILURES_KEPT`] of them: addresses of message, file, function; line; thread and block; each
     /// the size of an address. The message is written last; without it an entry is not complete.
@@ -54,7 +54,7 @@ pub mod variables {
     pub const HEAP: &str = "__warpsim_heap";
     /// No variable: its address is the bytes of [`HEAP`].
     pub const HEAP_BYTES: &str = "__warpsim_heap_bytes";
-    /// Units of the heap that were ever given out: u32.
+    /// Units of the heap that were ever given out: u64.
     pub const HEAP_USED: &str = "__warpsim_heap_used";
     /// For each size class and lane: the unit of the first free piece, plus one, in the low half of a u64; the next
     /// one is the second word of its header.

@@ -19,6 +19,7 @@ use super::{
     VariableSpec, Variant, WorkloadSpec,
 };
 use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::load::library::variables::{HEAP, OUTPUT};
 use crate::yaml::span_of as span;
 
 /// A workload.
@@ -136,7 +137,8 @@ struct VariableKeys {
     at: Option<u64>,
     /// Its bytes, where it is the heap of `malloc` or the buffer of `printf` and has others than on a new device.
     #[serde(default)]
-    bytes: Option<u64>,
+    #[schemars(with = "Option<u64>")]
+    bytes: Option<Spanned<u64>>,
     /// First contents, of bytes; those that the program gives it where nothing is said.
     #[serde(default)]
     #[schemars(with = "Option<Init>")]
@@ -609,7 +611,15 @@ impl WorkloadKeys {
         let mut variables = BTreeMap::new();
         for (name, VariableKeys { at, bytes, init }) in self.variables {
             let init_place = KeySpan(init.as_ref().and_then(span));
-            variables.insert(name, VariableSpec { at, bytes, init: init.map(|init| init.value), init_place });
+            let bytes_place = KeySpan(bytes.as_ref().and_then(span));
+            if bytes.is_some() && ![HEAP, OUTPUT].contains(&name.as_str()) {
+                let message = format!(
+                    "`{name}`: `bytes` is for `{HEAP}` and `{OUTPUT}`; the program says how large others are"
+                );
+                reader.wrong(bytes_place.0, message);
+            }
+            let (bytes, init) = (bytes.map(|bytes| bytes.value), init.map(|init| init.value));
+            variables.insert(name, VariableSpec { at, bytes, bytes_place, init, init_place });
         }
         let textures = reader.images("textures", self.textures, &names);
         let surfaces = reader.images("surfaces", self.surfaces, &names);

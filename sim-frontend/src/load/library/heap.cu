@@ -10,8 +10,8 @@ typedef __SIZE_TYPE__ word;
 #define MARK 0x77610000u
 #define NONE 0xffffffffu
 extern "C" {
-// Units that were ever given out.
-__device__ u32 __warpsim_heap_used;
+// Units that were ever given out; threads that find no room have added theirs for a moment.
+__device__ u64 __warpsim_heap_used;
 // By size and lane: the number of the first free piece's unit, plus one, and above it how often it changed.
 __device__ u64 __warpsim_heap_free[CLASSES][32];
 // The heap. How large it is is a limit of the device: the address of the second variable is its bytes.
@@ -24,9 +24,9 @@ static __device__ u64 swap(u64 *at, u64 expected, u64 next) {
   asm volatile("atom.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"((u64)at), "l"(expected), "l"(next) : "memory");
   return old;
 }
-static __device__ u32 take(u32 units) {
-  u32 old;
-  asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"((u64)&__warpsim_heap_used), "r"(units) : "memory");
+static __device__ u64 take(u64 units) {
+  u64 old;
+  asm volatile("atom.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"((u64)&__warpsim_heap_used), "l"(units) : "memory");
   return old;
 }
 // A piece: its mark and size class, then the list.
@@ -47,9 +47,10 @@ extern "C" __device__ void *malloc(word size) {
   while ((1u << index) < units) index++;
   u32 lane = __nvvm_read_ptx_sreg_laneid(), unit = pop(&__warpsim_heap_free[index][lane]);
   if (unit == NONE) {
-    unit = take(1u << index);
-    if (unit + (1u << index) > BYTES / UNIT) {
-      take(0u - (1u << index));
+    u64 first = take(1ull << index);
+    unit = (u32)first;
+    if (first + (1ull << index) > BYTES / UNIT) {
+      take(0ull - (1ull << index));
       // What other lanes gave back.
       unit = NONE;
       for (u32 other = 1; other < 32 && unit == NONE; other++)

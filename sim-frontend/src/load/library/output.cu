@@ -7,17 +7,17 @@ typedef unsigned long long u64;
 typedef __SIZE_TYPE__ word;
 extern "C" {
 // Bytes of records, and printfs that found no room.
-__device__ u32 __warpsim_output_used, __warpsim_output_lost;
+__device__ u64 __warpsim_output_used, __warpsim_output_lost;
 // How large the buffer is is a limit of the device: the address of the second variable is its bytes.
 __device__ __attribute__((aligned(8))) unsigned char __warpsim_output[1 << 20];
 __device__ unsigned char __warpsim_output_bytes;
 // Threads that failed; of each of the first ones message, file, function, line, thread, block.
-__device__ u32 __warpsim_failed;
+__device__ u64 __warpsim_failed;
 __device__ word __warpsim_failures[64][10];
 }
-static __device__ u32 reserve(u32 *counter, u32 bytes) {
-  u32 old;
-  asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"((u64)counter), "r"(bytes) : "memory");
+static __device__ u64 reserve(u64 *counter, u64 bytes) {
+  u64 old;
+  asm volatile("atom.global.add.u64 %0, [%1], %2;" : "=l"(old) : "l"((u64)counter), "l"(bytes) : "memory");
   return old;
 }
 // Bytes of the argument of a conversion, which begins behind its percent sign; moves on to its end.
@@ -55,8 +55,9 @@ extern "C" __device__ int vprintf(const char *format, const void *arguments) {
     if (size) bytes = ((bytes + size - 1) & ~(size - 1)) + size;
     if (!*at) break;
   }
-  u32 record = 16 + ((bytes + 7) & ~7u), at = reserve(&__warpsim_output_used, record);
-  if ((u64)at + record > (word)&__warpsim_output_bytes) {
+  u32 record = 16 + ((bytes + 7) & ~7u);
+  u64 at = reserve(&__warpsim_output_used, record);
+  if (at + record > (word)&__warpsim_output_bytes) {
     reserve(&__warpsim_output_lost, 1);
     return -2;
   }
@@ -68,7 +69,7 @@ extern "C" __device__ int vprintf(const char *format, const void *arguments) {
   return count;
 }
 extern "C" __device__ void __assertfail(const char *message, const char *file, u32 line, const char *function, word) {
-  u32 at = reserve(&__warpsim_failed, 1);
+  u64 at = reserve(&__warpsim_failed, 1);
   // Those that have an entry stop the device once it is written.
   if (at >= 64) asm volatile("exit;");
   word *out = __warpsim_failures[at];
