@@ -38,6 +38,17 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
             f.w32(op.dst[0], m, a.map(|v| v & 0xffff));
             f.w32(op.dst[1], m, a.map(|v| v >> 16));
         }),
+        (2, 8, 16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            f.w32(op.dst[0], m, a.map(|v| v & 0xff));
+            f.w32(op.dst[1], m, a.map(|v| v >> 8 & 0xff));
+        }),
+        (4, 8, 32) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let a = f.r32(op.src[0]);
+            for k in 0..4 {
+                f.w32(op.dst[k], m, a.map(|v| v >> (8 * k) & 0xff));
+            }
+        }),
         (4, 16, 64) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let a = f.r64(op.src[0]);
             for k in 0..4 {
@@ -52,6 +63,20 @@ pub(super) fn resolve(form: &Form) -> Option<Variants> {
         (2, 32, 16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
             f.w32(op.dst[0], m, each(|i| a[i] & 0xffff | b[i] << 16));
+        }),
+        (2, 16, 8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let (a, b) = (f.r32(op.src[0]), f.r32(op.src[1]));
+            f.w32(op.dst[0], m, each(|i| a[i] & 0xff | (b[i] & 0xff) << 8));
+        }),
+        (4, 32, 8) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
+            let mut out = [0u32; WARP_LANES];
+            for k in 0..4 {
+                let a = f.r32(op.src[k]);
+                for i in 0..WARP_LANES {
+                    out[i] |= (a[i] & 0xff) << (8 * k);
+                }
+            }
+            f.w32(op.dst[0], m, out);
         }),
         (4, 64, 16) => lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
             let mut out = [0u64; WARP_LANES];

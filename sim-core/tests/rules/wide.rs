@@ -230,6 +230,20 @@ fn halves_are_operands_of_single_precision() {
     assert_eq!(words(body)[..128], expected);
 }
 
+/// As CUDA's headers convert `__nv_bfloat16` to characters: a register of 8 bits, packed with zero.
+#[test]
+fn bytes_are_packed_unpacked_and_converted_from_bf16() {
+    let body = ".reg .b8 %k<4>;\n.reg .b16 %h, %m, %g16;\n.reg .b32 %v;\ncvt.rn.f32.u32 %f, %i;\nneg.f32 %g, %f;\ncvt.rn.bf16.f32 %h, %f;\ncvt.rn.bf16.f32 %m, %g;\n\
+                cvt.rzi.u8.bf16 %k0, %h;\ncvt.rzi.s8.bf16 %k1, %m;\nmov.b16 %h, {%k0, 0};\nmov.b16 %m, {0, %k1};\nor.b16 %h, %h, %m;\n\
+                mov.b16 {%k2, %k3}, %h;\nmov.b32 %v, {%k0, %k1, %k3, %k2};\nmov.b32 {_, %k1, %k2, _}, %v;\ncvt.rn.bf16.s8 %g16, %k2;\n\
+                cvt.rzi.s16.bf16 %m, %g16;\ncvt.u32.u16 %r, %m;\nxor.b32 %r, %r, %v;\n";
+    let expected = (0..128u32).map(|i| {
+        let (up, down) = (i, (i as u8).wrapping_neg() as u32);
+        (up | down << 8 | down << 16 | up << 24) ^ (i as i16).wrapping_neg() as u16 as u32
+    });
+    assert_eq!(words(body)[..128], expected.collect::<Vec<u32>>());
+}
+
 #[test]
 fn asynchronous_stores_to_global_memory_are_released() {
     let body = format!(

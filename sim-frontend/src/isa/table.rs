@@ -331,7 +331,7 @@ isa! {
         "[$irnd $rnd] [ftz] [sat] {$cvt} {$cvt} -> d a",
         "@70 {rn rz} {satfinite} {f16} {f32} -> d a", "@80 {rn rz} {relu} [satfinite] {f16} {f32} -> d a", "@80 {rn rz} [relu] [satfinite] {bf16} {f32} -> d a", "@80 {f32} {bf16} -> d a", "@80 {rn rz} [relu] [satfinite] {f16x2 bf16x2} {f32} -> d a b",
         "@80 {rna} [satfinite] {tf32} {f32} -> d:b32 a", "@90 {rn rz} [relu] {tf32} {f32} -> d:b32 a", "@100 {rn rz} [relu] {satfinite} {tf32} {f32} -> d:b32 a",
-        "@90 [$irnd $rnd] {bf16} {u16 u32 u64 s16 s32 s64 f16 bf16 f64} -> d a", "@90 [$irnd $rnd] {u16 u32 u64 s16 s32 s64 f16 f32 f64} {bf16} -> d a",
+        "@90 [$irnd $rnd] {bf16} {u8 u16 u32 u64 s8 s16 s32 s64 f16 bf16 f64} -> d a", "@90 [$irnd $rnd] {u8 u16 u32 u64 s8 s16 s32 s64 f16 f32 f64} {bf16} -> d a",
         "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f32} -> d:b16 a b", "@89 {rn} {satfinite} [relu] {e4m3x2 e5m2x2} {f16x2} -> d:b16 a",
         "@89 {rn} [relu] {f16x2} {e4m3x2 e5m2x2} -> d a:b16",
         "@72 {pack} {sat} {u16 s16} {s32} -> d:u32 a b", "@72 {pack} {sat} {u8 s8} {s32} {b32} -> d:u32 a:s32 b:s32 c:b32",

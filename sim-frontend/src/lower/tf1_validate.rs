@@ -23,7 +23,7 @@ pub fn compatible(declared: ScalarType, wanted: ScalarType, place: OperandSize) 
         return false;
     }
     let size = match place {
-        OperandSize::Exact => declared.bits() == wanted.bits() || wanted.bits() == 8,
+        OperandSize::Exact => declared.bits() == wanted.bits(),
         OperandSize::Wider => declared.bits() >= wanted.bits(),
     };
     let kinds = declared.is_bits()

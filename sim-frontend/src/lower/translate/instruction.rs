@@ -319,7 +319,7 @@ impl<'a> Translator<'_, 'a> {
         let (to, from) = (&self.as_list(to), &self.as_list(from));
         match (&to.kind, &from.kind) {
             (OperandKind::Vector(parts), _) => {
-                let Some(part) = self.part_type(ty, parts.len(), to.span) else { return };
+                let Some(part) = self.part_type(ty, parts, to.span) else { return };
                 inst.form.mods.vector = parts.len() as u8;
                 inst.form.dst = part;
                 for (slot, operand) in parts.iter().enumerate() {
@@ -328,7 +328,7 @@ impl<'a> Translator<'_, 'a> {
                 inst.src[0] = self.source(from, ty, OperandSize::Exact);
             }
             (_, OperandKind::Vector(parts)) => {
-                let Some(part) = self.part_type(ty, parts.len(), from.span) else { return };
+                let Some(part) = self.part_type(ty, parts, from.span) else { return };
                 inst.form.mods.vector = parts.len() as u8;
                 inst.form.ty = part;
                 inst.form.dst = ty;
@@ -391,24 +391,42 @@ impl<'a> Translator<'_, 'a> {
         }
     }
 
-    fn part_type(&mut self, whole: ScalarType, parts: usize, span: Span) -> Option<ScalarType> {
-        let part = match (whole.bits(), parts) {
+    /// The type of the elements that a value is packed from or unpacked into.
+    fn part_type(
+        &mut self,
+        whole: ScalarType,
+        parts: &[AstOperand<'a>],
+        span: Span,
+    ) -> Option<ScalarType> {
+        let part = match (whole.bits(), parts.len()) {
             (64, 2) => ScalarType::B32,
             (64, 4) | (32, 2) => ScalarType::B16,
-            _ => {
-                let allowed = match whole.bits() {
+            (32, 4) | (16, 2) => ScalarType::B8,
+            (bits, count) => {
+                let allowed = match bits {
                     64 => "2 (.b32) or 4 (.b16) are allowed",
-                    32 => "2 (.b16) are allowed",
-                    _ => "only 32-bit and 64-bit types can be packed and unpacked",
+                    32 => "2 (.b16) or 4 (.b8) are allowed",
+                    _ => "a .b16 value has 2 (.b8), a .b32 value 2 or 4, a .b64 value 2 or 4",
                 };
                 let message = format!(
-                    "a .{} value cannot be packed from or unpacked into {parts} elements; {allowed}",
+                    "a .{} value cannot be packed from or unpacked into {count} elements; {allowed}",
                     whole.name()
                 );
                 self.error(span, "vector", message);
                 return None;
             }
         };
+        if !whole.is_bits() {
+            let message = format!(
+                "only values of .b types are packed and unpacked; write .b{} for .{}",
+                whole.bits(),
+                whole.name()
+            );
+            self.error(span, "vector", message);
+        }
+        if parts.iter().all(|part| matches!(part.kind, OperandKind::Sink)) {
+            self.error(span, "vector", "one element at least must be a register");
+        }
         Some(part)
     }
 
@@ -431,10 +449,12 @@ impl<'a> Translator<'_, 'a> {
         let (mut d, mut s, mut q, mut p) = (0, 0, 0, 0);
         let mut operands = ast.operands.iter();
         let form = inst.form;
-        // Registers of packed formats and of `.bf16` have their size.
-        let size = |named: bool, ty: ScalarType| {
-            let packed = named || matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
-            if form.root == Root::Cvt && !packed { OperandSize::Wider } else { OperandSize::Exact }
+        // Registers of packed formats have their size, and both of a conversion from or to `.bf16`.
+        let brain = |ty: ScalarType| matches!(ty, ScalarType::Bf16 | ScalarType::Bf16x2);
+        let whole = brain(form.ty) || brain(form.dst);
+        let size = |named: bool| match form.root {
+            Root::Cvt if !named && !whole => OperandSize::Wider,
+            _ => OperandSize::Exact,
         };
         let loose = OperandSize::Exact;
         for shape in shapes {
@@ -457,7 +477,7 @@ impl<'a> Translator<'_, 'a> {
             }
             match shape.shape {
                 Shape::Destination(ty) => {
-                    let place = size(ty.is_some(), form.dst);
+                    let place = size(ty.is_some());
                     inst.dst[d] = self.destination(operand, ty.unwrap_or(form.dst), place);
                     if form.root == Root::Cvt
                         && let Operand::Reg(reg) = inst.dst[d]
@@ -475,7 +495,7 @@ impl<'a> Translator<'_, 'a> {
                     p += 1;
                 }
                 Shape::Source(ty, as_result) => {
-                    let place = size(ty.is_some(), form.ty);
+                    let place = size(ty.is_some());
                     // Random bits and scales.
                     let by_chance = form.mods.rounding == Some(Rounding::Rs);
                     let register = ty.is_some() && (by_chance || form.mods.scaled && s > 0);
