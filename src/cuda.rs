@@ -119,7 +119,8 @@ impl CudaRun {
             max_instructions: request.max_instructions,
             allow_newer_isa: request.allow_newer_isa,
             profile: request.profile,
-            sample: request.sample,
+            sample_every: request.sample_every,
+            sampling: request.sampling,
         };
         Selection::parse(&command.time).map_err(|error| vec![error])?;
         let expect = command.expect.as_deref().map(Regex::new).transpose();

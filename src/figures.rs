@@ -156,6 +156,20 @@ impl Figures {
     /// The counters of a run. What the chip can do, and latencies, which cannot be summed, are left out.
     pub fn of(report: &DeviceReport) -> Self {
         let count = |value: u64| Some(value as f64);
+        if report.is_sampled() {
+            return Self {
+                cycles: count(report.cycles),
+                launch_cycles: count(report.launch_cycles),
+                time_us: Some(report.time_us.micros()),
+                launch_us: Some(report.launch_us.micros()),
+                warp_instructions: count(report.warp_instructions),
+                thread_instructions: count(report.thread_instructions),
+                control_instructions: count(report.control_instructions),
+                machine_instructions: count(report.machine_instructions),
+                lane_utilisation_ppm: count(report.lane_utilisation_ppm),
+                ..Self::default()
+            };
+        }
         let cache = |stats: &CacheStats| Cache {
             hits: count(stats.hits),
             merges: count(stats.merges),

@@ -130,7 +130,11 @@ pub fn answer(report: &Value) -> Answer {
     let metric = |name: &str| metrics.get(name).copied();
     let slots = Figures::read(report).ok().and_then(|figures| figures.issue_slots()).unwrap_or(0.0);
     if number(report, "/cycles") == 0.0 || slots == 0.0 {
-        return Answer { bound: "", words: "No cycles were simulated.".into(), findings: Vec::new() };
+        let words = match report.get("issued") {
+            None if number(report, "/cycles") > 0.0 => "Not known: kernels were sampled.",
+            _ => "No cycles were simulated.",
+        };
+        return Answer { bound: "", words: words.into(), findings: Vec::new() };
     }
     let stall = |name: &str| 100.0 * number(report, &format!("/stalls/{name}")) / slots;
     let issued = 100.0 * number(report, "/issued") / slots;

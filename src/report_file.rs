@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use sim_core::error::{Fault, SimError};
 use sim_core::report::DeviceReport;
 use sim_frontend::workload::Params;
@@ -63,11 +63,36 @@ pub struct Report {
     /// What the chip can do at most.
     pub machine: Machine,
     /// Figures of the device.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "known")]
     pub device: DeviceReport,
     /// The program's text, where lines are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listing: Option<Listing>,
+}
+
+/// The figures of a device as a report has them: those that sampling cannot give are left out.
+fn known<S: Serializer>(device: &DeviceReport, serializer: S) -> Result<S::Ok, S::Error> {
+    if !device.is_sampled() {
+        return device.serialize(serializer);
+    }
+    let mut value = serde_json::to_value(device).map_err(serde::ser::Error::custom)?;
+    if let Some(figures) = value.as_object_mut() {
+        let unknown = [
+            "issued",
+            "paired",
+            "warp_cycles",
+            "warp_slots",
+            "by_sm",
+            "tensor",
+            "policy_entries",
+            "policy_spilled_bytes",
+        ];
+        unknown.iter().for_each(|name| drop(figures.remove(*name)));
+        for parts in ["stalls", "memory"] {
+            figures.insert(parts.into(), Value::Object(Map::new()));
+        }
+    }
+    value.serialize(serializer)
 }
 
 /// What stopped a run.

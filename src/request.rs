@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sim_core::instruction_set::InstructionSet;
 use sim_core::monitor::Check;
 use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::sampling::Sampling;
 use sim_core::sanitizer::Kinds;
 use sim_core::sm::scheduler::WarpScheduler;
 use sim_frontend::diagnostic::Diagnostic;
@@ -131,7 +132,9 @@ pub struct Request {
     /// Counts by line of the PTX are kept.
     pub profile: bool,
     /// Core cycles between samples of the counters.
-    pub sample: Option<u64>,
+    pub sample_every: Option<u64>,
+    /// Kernels are sampled: a part of their blocks is timed.
+    pub sampling: Option<Sampling>,
     /// Buffers whose final contents are kept.
     pub keep: Vec<String>,
     /// A folder to which the run is written, for another device.
@@ -142,6 +145,15 @@ pub struct Request {
     pub epoch: Option<u64>,
     /// Instruction set of the host; the best where nothing is said.
     pub instruction_set: Option<InstructionSet>,
+}
+
+/// An error of samples as options have it: `1.5%`, or `1.5`.
+///
+/// # Errors
+/// It is none.
+pub fn sampling(text: &str) -> Result<Sampling, String> {
+    let percent = text.strip_suffix('%').unwrap_or(text);
+    Sampling::percent(percent.parse().map_err(|_| format!("`{text}` is no percentage"))?)
 }
 
 impl Request {
@@ -165,7 +177,8 @@ impl Request {
             max_instructions: None,
             allow_newer_isa: false,
             profile: false,
-            sample: None,
+            sample_every: None,
+            sampling: None,
             keep: Vec::new(),
             export: None,
             threads: 1,

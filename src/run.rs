@@ -7,6 +7,7 @@ use serde::Serialize;
 use sim_core::device::Progress;
 use sim_core::error::SimError;
 use sim_core::recording::Record;
+use sim_core::sampling::Sampling;
 use sim_core::sm::timeline::TimelineOptions;
 use sim_frontend::chip::{ChipSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
@@ -86,6 +87,8 @@ struct Simulated<'a> {
     max_cycles: Option<u64>,
     max_instructions: Option<u64>,
     allow_newer_isa: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampling: Option<Sampling>,
 }
 
 /// A run that is ready: what its request names has been found and read.
@@ -200,6 +203,7 @@ impl Simulation {
             max_cycles: self.configured.options.max_cycles,
             max_instructions: self.configured.options.max_instructions,
             allow_newer_isa: self.configured.options.allow_newer_isa,
+            sampling: self.configured.options.sampling,
         };
         let what = serde_json::to_vec(&what).unwrap_or_default();
         let inits = spec.buffers.values().map(|buffer| &buffer.init);
@@ -313,7 +317,7 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Diagnostic> {
             "--max-instructions N limits functional runs",
         );
     }
-    let counted = [("--profile", request.profile), ("--sample", request.sample.is_some())];
+    let counted = [("--profile", request.profile), ("--sample-every", request.sample_every.is_some())];
     if let Some((option, _)) = counted.iter().find(|(_, given)| request.functional && *given) {
         return wrong(
             &format!("{option} cannot be used with --functional: functional mode has no cycles"),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use sim_core::report::{DeviceReport, TensorReport};
+use sim_core::report::{DeviceReport, SampledReport, TensorReport};
 use sim_core::sanitizer::SanitizerReport;
 use sim_frontend::chip::ChipSpec;
 use sim_memory::cache::CacheStats;
@@ -129,6 +129,71 @@ fn tensor_cores(tensor: &TensorReport, chip: &ChipSpec, seconds: f64) -> String 
     format!("tensor cores: {}; busy {busy:.1} % of the time", rates.join(", "))
 }
 
+/// What of a kernel was timed.
+fn of_a_sample(sampled: &SampledReport) -> String {
+    format!(
+        "; sampled: {} to {} cycles with 95 % confidence, {} blocks timed",
+        sampled.cycles_low, sampled.cycles_high, sampled.timed_blocks
+    )
+}
+
+/// What was counted cycle by cycle and access by access.
+fn timing(d: &DeviceReport, chip: &ChipSpec) -> String {
+    let mut out = String::new();
+    let slots = d.issued + d.stalls.values().sum::<u64>();
+    let mut stalls: Vec<(&String, &u64)> = d.stalls.iter().filter(|(_, n)| **n > 0).collect();
+    stalls.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let list: Vec<String> =
+        stalls.iter().map(|(name, n)| format!("{name} {:.1} %", percent(**n, slots))).collect();
+    let _ = writeln!(out, "issue slots: issued {:.1} %, {}", percent(d.issued, slots), list.join(", "));
+    let m = &d.memory;
+    let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
+    let _ = writeln!(
+        out,
+        "memory: {} accesses, {} line transactions; {}, {}; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
+        m.accesses,
+        m.transactions,
+        cache("L1", chip.memory.l1.size_bytes, &m.l1),
+        cache("L2", chip.memory.l2.size_bytes, &m.l2),
+        m.dram.bytes / 1024,
+        m.dram.bytes as f64 / seconds / 1e9,
+        chip.dram_bandwidth() / 1e9,
+        percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
+    );
+    if let Some(tensor) = &d.tensor {
+        let _ = writeln!(out, "{}", tensor_cores(tensor, chip, seconds));
+    }
+    if let Some(tma) = &m.tma {
+        let _ = writeln!(
+            out,
+            "bulk copies: {} copies, {} KiB loaded, {} KiB stored, {} KiB between blocks; the units were busy {:.1} % of the time",
+            tma.copies,
+            tma.loaded_bytes / 1024,
+            tma.stored_bytes / 1024,
+            tma.between_bytes / 1024,
+            percent(tma.busy_cycles, tma.active_cycles)
+        );
+    }
+    if let Some(remote) = &m.remote {
+        let _ = writeln!(
+            out,
+            "clusters: {} accesses to other blocks, {} packets",
+            remote.accesses, remote.packets
+        );
+    }
+    let latencies: Vec<String> = Level::ALL
+        .iter()
+        .filter_map(|(name, _)| {
+            let figures = m.load_latency.get(name)?;
+            Some(format!("{} {} (p99 {})", name.to_uppercase(), figures.p50, figures.p99))
+        })
+        .collect();
+    if !latencies.is_empty() {
+        let _ = writeln!(out, "load latency in cycles, median: {}", latencies.join(", "));
+    }
+    out
+}
+
 /// What it says of the simulated machine.
 pub fn facts(report: &Report, chip: &ChipSpec) -> String {
     let mut out = String::new();
@@ -170,7 +235,6 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
             "stopped during the launch latency of the first kernel: {instructions} warp instructions"
         );
     } else {
-        let slots = d.issued + d.stalls.values().sum::<u64>();
         let ipc = d.warp_instructions as f64 / d.cycles as f64;
         let _ = writeln!(
             out,
@@ -189,55 +253,8 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
             d.control_instructions,
             d.lane_utilisation_ppm as f64 / 1e4
         );
-        let mut stalls: Vec<(&String, &u64)> = d.stalls.iter().filter(|(_, n)| **n > 0).collect();
-        stalls.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
-        let list: Vec<String> =
-            stalls.iter().map(|(name, n)| format!("{name} {:.1} %", percent(**n, slots))).collect();
-        let _ = writeln!(out, "issue slots: issued {:.1} %, {}", percent(d.issued, slots), list.join(", "));
-        let m = &d.memory;
-        let seconds = d.cycles as f64 / chip.clocks().core_khz as f64 / 1e3;
-        let _ = writeln!(
-            out,
-            "memory: {} accesses, {} line transactions; {}, {}; DRAM {} KiB, {:.1} GB/s of {:.0}, row hits {:.1} %",
-            m.accesses,
-            m.transactions,
-            cache("L1", chip.memory.l1.size_bytes, &m.l1),
-            cache("L2", chip.memory.l2.size_bytes, &m.l2),
-            m.dram.bytes / 1024,
-            m.dram.bytes as f64 / seconds / 1e9,
-            chip.dram_bandwidth() / 1e9,
-            percent(m.dram.row_hits, m.dram.row_hits + m.dram.row_misses + m.dram.row_conflicts)
-        );
-        if let Some(tensor) = &d.tensor {
-            let _ = writeln!(out, "{}", tensor_cores(tensor, chip, seconds));
-        }
-        if let Some(tma) = &m.tma {
-            let _ = writeln!(
-                out,
-                "bulk copies: {} copies, {} KiB loaded, {} KiB stored, {} KiB between blocks; the units were busy {:.1} % of the time",
-                tma.copies,
-                tma.loaded_bytes / 1024,
-                tma.stored_bytes / 1024,
-                tma.between_bytes / 1024,
-                percent(tma.busy_cycles, tma.active_cycles)
-            );
-        }
-        if let Some(remote) = &m.remote {
-            let _ = writeln!(
-                out,
-                "clusters: {} accesses to other blocks, {} packets",
-                remote.accesses, remote.packets
-            );
-        }
-        let latencies: Vec<String> = Level::ALL
-            .iter()
-            .filter_map(|(name, _)| {
-                let figures = m.load_latency.get(name)?;
-                Some(format!("{} {} (p99 {})", name.to_uppercase(), figures.p50, figures.p99))
-            })
-            .collect();
-        if !latencies.is_empty() {
-            let _ = writeln!(out, "load latency in cycles, median: {}", latencies.join(", "));
+        if !d.is_sampled() {
+            out.push_str(&timing(d, chip));
         }
         let value = serde_json::to_value(report).unwrap_or_default();
         let _ = writeln!(out, "bound: {}", findings::answer(&value).words);
@@ -277,11 +294,12 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
         }
         let _ = writeln!(
             out,
-            "  {} {}: {} cycles ({} µs), {} warp instructions, {} registers, {} blocks per SM (limit: {})",
+            "  {} {}: {} cycles ({} µs{}), {} warp instructions, {} registers, {} blocks per SM (limit: {})",
             kernel.grid_id,
             kernel.name,
             kernel.cycles,
             shown(kernel.time_us.micros()),
+            kernel.sampled.as_ref().map_or(String::new(), of_a_sample),
             kernel.warp_instructions,
             kernel.registers_per_thread,
             kernel.resident_blocks,

@@ -75,8 +75,10 @@ fn the_hosts_memory_is_bounded() {
     refused(&run(&ptx, &["--max-memory", "lots"]), &["`lots` is not a size"]);
     // What was computed is written, though that takes more than the run was left.
     let (counts, out) = (folder.write("counts.ptx", &module("sm_20", COUNTS)), folder.join("out"));
-    let output =
-        run(&counts, &["--sample", "1", "--max-memory", "60M", "--out", &out, "--max-cycles", "4000000"]);
+    let output = run(
+        &counts,
+        &["--sample-every", "1", "--max-memory", "60M", "--out", &out, "--max-cycles", "4000000"],
+    );
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(3) && said.contains("more than 60 MiB"), "{said}");
     let report = parse(&std::fs::read(format!("{out}/report.json")).expect("written"));

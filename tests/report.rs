@@ -170,8 +170,8 @@ fn a_page_of_runs_shows_what_their_reports_say() {
     let folder = Folder::new("report-runs");
     let dirs = ["stack", "barriers"].map(|name| folder.join(name));
     for (dir, policy) in dirs.iter().zip(["crs_stack", "convergence_barriers"]) {
-        let words = ["run", "docs/tutorial/collatz", "--chip", "gtx480", "--profile", "--sample", "3000"];
-        let out = warpsim(&[&words[..], &["--policy", policy, "--out", dir]].concat());
+        let words = ["run", "docs/tutorial/collatz", "--chip", "gtx480", "--profile", "--policy", policy];
+        let out = warpsim(&[&words[..], &["--sample-every", "3000", "--out", dir]].concat());
         assert!(out.status.success(), "{}", text(&out.stderr));
     }
     let page = folder.join("page.html");

@@ -225,7 +225,7 @@ fn options_that_would_change_nothing_are_refused() {
     let trace = folder.join("t.json");
     for (args, word) in [
         (&["run", "vecadd", "--functional", "--profile"][..], "--profile"),
-        (&["run", "vecadd", "--functional", "--sample", "100"], "--sample"),
+        (&["run", "vecadd", "--functional", "--sample-every", "100"], "--sample-every"),
         (&["trace", "vecadd", "--functional", "-o", &trace], "--functional"),
         (&["run", "vecadd", "--entry", "k"], "--entry"),
         (&["run", "vecadd", "--grid", "2"], "--grid"),

@@ -214,9 +214,9 @@ fn samples_add_up_to_the_report() {
         parse(&out.stdout)
     };
     let plain = run(&[]);
-    let report = run(&["--sample", "250"]);
+    let report = run(&["--sample-every", "250"]);
     for other in [&["--threads", "3"][..], &["--epoch", "7"]] {
-        assert_eq!(report, run(&[&["--sample", "250"], other].concat()), "{other:?}");
+        assert_eq!(report, run(&[&["--sample-every", "250"], other].concat()), "{other:?}");
     }
     // Nothing else changes.
     let mut without = report.clone();
@@ -253,7 +253,7 @@ fn samples_add_up_to_the_report() {
 
     let (_, trace, _) = traced(
         &folder,
-        &[&["spmv", "--chip", "gtx480", "--sample", "250", "--sms", "2"], &SMALL_L2[..]].concat(),
+        &[&["spmv", "--chip", "gtx480", "--sample-every", "250", "--sms", "2"], &SMALL_L2[..]].concat(),
     );
     let counters = |name: &str, pid: u64| -> Vec<&Value> {
         let all = trace["traceEvents"].as_array().expect("events").iter();
@@ -282,7 +282,8 @@ fn samples_add_up_to_the_report() {
 /// A synchronisation ends a sample; those of several launches lie one after the other.
 #[test]
 fn samples_of_several_synchronisations_follow_each_other() {
-    let out = warpsim(&["run", "bfs", "--chip", "gtx480", "--set", "n=512", "--sample", "400", "--json"]);
+    let out =
+        warpsim(&["run", "bfs", "--chip", "gtx480", "--set", "n=512", "--sample-every", "400", "--json"]);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let report = parse(&out.stdout);
     let list = report["samples"]["list"].as_array().expect("a list");
@@ -331,7 +332,7 @@ fn wrong_options_are_told() {
         (["--sms", "x"], "--sms takes numbers below 15 or `all`, not `x`"),
         (["--to", "0"], "--from 0 must be less than --to 0"),
         (["--events", "0"], "invalid value '0'"),
-        (["--sample", "0"], "invalid value '0'"),
+        (["--sample-every", "0"], "invalid value '0'"),
     ] {
         let out = warpsim(&[&["trace", "saxpy", "--chip", "gtx480"], &words[..]].concat());
         assert_eq!(out.status.code(), Some(2));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::sampling::Sampling;
 use sim_frontend::diagnostic::Diagnostic;
 use warpsim::interrupt;
 use warpsim::request::{Program, Request, SchedulerChoice, Setting};
@@ -38,7 +39,8 @@ struct Options {
     max_instructions: Option<u64>,
     allow_newer_isa: bool,
     profile: bool,
-    sample: Option<u64>,
+    sample_every: Option<u64>,
+    sample: Option<f64>,
     keep: Vec<String>,
 }
 
@@ -62,7 +64,12 @@ impl Options {
             max_instructions: self.max_instructions,
             allow_newer_isa: self.allow_newer_isa,
             profile: self.profile,
-            sample: self.sample,
+            sample_every: self.sample_every,
+            sampling: self
+                .sample
+                .map(Sampling::percent)
+                .transpose()
+                .map_err(|why| one(Diagnostic::error("sample", why)))?,
             keep: self.keep,
             threads: self.threads,
             ..Request::new(Program::named(&self.program)?)

@@ -263,7 +263,8 @@ class Device:
         max_instructions: int | None = None,
         allow_newer_isa: bool = False,
         profile: bool = False,
-        sample: int | None = None,
+        sample_every: int | None = None,
+        sample: float | None = None,
     ) -> None:
         """`chip`: one of `warpsim.chip`, a name or a file.
 
@@ -272,7 +273,8 @@ class Device:
         (races, sync, init, all), several separated by commas. `functional`: results without timing, faster.
         `max_cycles`, `max_instructions`: core cycles and warp instructions of all launches after which to stop.
         `allow_newer_isa`: instructions that the chip lacks run all the same. `profile`: counts by line of the PTX.
-        `sample`: core cycles between samples of the counters.
+        `sample_every`: core cycles between samples of the counters. `sample`: kernels are sampled, as by `warpsim run --sample`,
+        to an error of so many percent.
         """
         self.chip: Chip = chip if isinstance(chip, Chip) else Chip(chip)
         if threads < 1:
@@ -289,7 +291,8 @@ class Device:
             "max_instructions": max_instructions,
             "allow_newer_isa": allow_newer_isa,
             "profile": profile,
-            "sample": sample,
+            "sample_every": sample_every,
+            "sampling": None if sample is None else {"error_ppm": round(sample * 10_000)},
         }
         self._native = _warpsim.Device(json.dumps(request))
         self._queued: list[Launch] = []

@@ -33,7 +33,8 @@ def run(
     max_instructions: int | None = None,
     allow_newer_isa: bool = False,
     profile: bool = False,
-    sample: int | None = None,
+    sample_every: int | None = None,
+    sample: float | None = None,
     keep: Sequence[str] = (),
     progress: Progress = None,
 ) -> Result:
@@ -63,6 +64,7 @@ def run(
         "max_instructions": max_instructions,
         "allow_newer_isa": allow_newer_isa,
         "profile": profile,
+        "sample_every": sample_every,
         "sample": sample,
         "keep": list(keep),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sim_frontend::chip::TensorSpec;
-use sim_frontend::form::BarrierKind;
+use sim_frontend::form::{BarrierKind, BulkWay};
 use sim_frontend::isa::UnitClass;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
@@ -152,6 +152,8 @@ pub struct Code {
     pub plan: Arc<Plan>,
     /// True if the program has fences or releases of device scope, so that writes must be counted by block.
     pub publishes: bool,
+    /// True if the program cancels launches of blocks.
+    pub cancels: bool,
     /// Registers that may be read before they are written.
     pub exposed: Exposures,
 }
@@ -300,9 +302,13 @@ impl Code {
         }
         lengthen(&mut decoded, fixed.crossing);
         let plan = Arc::new(Plan::new(&program));
+        let cancels = program
+            .ops
+            .iter()
+            .any(|op| matches!(&op.extra, Extra::Bulk(facts) if matches!(facts.way, BulkWay::Cancel { .. })));
         let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
         let exposed = Exposures::new(&program);
-        Self { program, ops, decoded, consts, parameters, plan, publishes, exposed }
+        Self { program, ops, decoded, consts, parameters, plan, publishes, cancels, exposed }
     }
 
     /// The constant rows of a launch with these parameters: those of the program, then the parameter words.

@@ -9,6 +9,7 @@ pub mod parts;
 pub mod replay;
 mod run;
 mod runtime;
+mod sampled;
 mod warm;
 
 use std::any::Any;
@@ -95,6 +96,8 @@ pub struct Context {
     copies: Vec<(u64, u64)>,
     /// Address of the workspace that launches get.
     workspace: u64,
+    /// Launches by kernel and shape, where kernels are sampled.
+    groups: crate::sampling::launches::Groups,
     /// What functional runs leave in L2, where they do.
     warming: Option<crate::touched::Warming>,
     allocations: Arc<Allocations>,
@@ -145,7 +148,8 @@ impl Context {
         device_bytes: Arc<AtomicU64>,
     ) -> Self {
         let set = options.instruction_set.unwrap_or_else(InstructionSet::detect);
-        Self {
+        let sampled = options.sampling.is_some();
+        let mut context = Self {
             id,
             allocations: Arc::new(Allocations::new(chip.limits.global_mem_size, chip.limits.const_mem_size)),
             memory: Arc::new(DeviceMemory::new()),
@@ -156,6 +160,7 @@ impl Context {
             splits: Vec::new(),
             copies: Vec::new(),
             workspace: 0,
+            groups: Default::default(),
             warming: None,
             textures: Arc::default(),
             next_object: 0,
@@ -184,7 +189,10 @@ impl Context {
             costs,
             options,
             set,
-        }
+        };
+        // Launches that are left out leave L2 as they would.
+        context.warm(usize::from(sampled));
+        context
     }
 
     /// Index of the context, unique on the device.

@@ -28,6 +28,8 @@ use crate::error::{Fault, FaultKind, Location, SimError};
 use crate::grid::Kernel;
 use crate::memory_model::{self, Checker, SourceLog};
 use crate::reconvergence::Reconvergence;
+use crate::sampling::Sampling;
+use crate::sampling::blocks::{L2Use, LeftOut, Skip, Windows};
 use crate::sm::Sm;
 
 use dispatcher::Dispatcher;
@@ -163,6 +165,48 @@ impl<P: Reconvergence> Engine<P> {
         result.map_err(SimError::Stopped)
     }
 
+    /// What L2 holds.
+    fn l2_use(&mut self) -> L2Use {
+        let mut sum = L2Use::default();
+        for partition in self.partitions() {
+            let (used, dirty) = partition.l2().used();
+            for (sum, own) in sum.used.iter_mut().zip(used).chain(sum.dirty.iter_mut().zip(dirty)) {
+                *sum += own;
+            }
+        }
+        sum
+    }
+
+    /// Samples the kernels.
+    pub fn sample_blocks(&mut self, sampling: Sampling) {
+        self.dispatcher.windows = Some(Box::new(Windows::new(sampling)));
+        self.dispatcher.pause_after = self.lookahead;
+    }
+
+    /// Blocks that were to be executed have been, with so many instructions.
+    pub fn executed(&mut self, skip: &Skip, instructions: u64) {
+        if let Some(windows) = &mut self.dispatcher.windows {
+            windows.executed(skip, instructions);
+        }
+    }
+
+    /// Blocks that are to be executed wait for others: they are asked for again after some time.
+    pub fn wait(&mut self, skip: Skip) {
+        if let Some(windows) = &mut self.dispatcher.windows {
+            windows.wait(self.now, skip);
+        }
+    }
+
+    /// What was left out of the timing of a grid.
+    pub fn left_out(&self, grid: usize) -> LeftOut {
+        self.dispatcher.windows.as_ref().map_or_else(LeftOut::default, |windows| windows.left_out(grid))
+    }
+
+    /// Estimate of the cycles that were left out of all grids.
+    pub fn left_out_of_all(&self) -> Cycle {
+        self.dispatcher.windows.as_ref().map_or(0, |windows| windows.cycles())
+    }
+
     /// Queues a kernel after the others of its stream.
     pub fn launch(&mut self, kernel: Arc<Kernel>) {
         self.dispatcher.launch(kernel, self.now);
@@ -178,11 +222,11 @@ impl<P: Reconvergence> Engine<P> {
         &self.dispatcher.completed
     }
 
-    /// Runs until all kernels have completed [ctx-exec].
+    /// Runs until all kernels have completed [ctx-exec], or blocks are to be executed without timing, which it gives.
     ///
     /// # Errors
     /// The fault with the lowest cycle, a deadlock, the cycle limit, or a stop by the caller.
-    pub fn run(&mut self, control: &Control<'_>) -> Result<(), SimError> {
+    pub fn run(&mut self, control: &Control<'_>) -> Result<Option<Skip>, SimError> {
         let parts = self.sms().count() + self.partitions().count();
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
@@ -193,6 +237,18 @@ impl<P: Reconvergence> Engine<P> {
         let mut epochs = 0;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
+                Ok(Turn::Look) if self.pauses_before_look() => {
+                    if !self.partitions().all(|partition| partition.settled()) {
+                        // An atomic waits between its operation and its write.
+                        let by = self.lookahead;
+                        self.dispatcher.windows.as_mut().into_iter().for_each(|windows| windows.later(by));
+                        continue;
+                    }
+                    let l2 = self.l2_use();
+                    if let Some(skip) = self.dispatcher.leave_blocks_out(l2) {
+                        return Ok(Some(skip));
+                    }
+                }
                 Ok(Turn::Look) if self.checks_memory_before_look() => {
                     if let Err(fault) = self.check_memory() {
                         break Err(fault);
@@ -221,8 +277,14 @@ impl<P: Reconvergence> Engine<P> {
             // What is checked comes before what stopped the run.
             Err(error) => Err(self.check_memory().err().unwrap_or(error)),
         };
+        // Blocks that are to be executed wait for others, and nothing is left to do for those.
+        if matches!(result, Ok(Turn::Over))
+            && let Some(skip) = self.dispatcher.windows.as_mut().and_then(|windows| windows.take_due())
+        {
+            return Ok(Some(skip));
+        }
         match result {
-            Ok(_) if self.dispatcher.idle() => Ok(()),
+            Ok(_) if self.dispatcher.idle() => Ok(None),
             Ok(_) => Err(self.deadlock()),
             Err(SimError::MaxCycles { limit, .. }) => {
                 let place = self.anyone().map(|(place, _)| Box::new(place));
@@ -239,6 +301,12 @@ impl<P: Reconvergence> Engine<P> {
     /// Number of warp instructions issued so far.
     fn instructions(&mut self) -> u64 {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
+    }
+
+    /// True if blocks are to be executed without timing before anything else.
+    fn pauses_before_look(&self) -> bool {
+        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
+        self.dispatcher.pause() <= self.lookout.next.min(sample).min(self.next_count)
     }
 
     /// True if a check against the memory model is due before anything else.
@@ -273,6 +341,7 @@ impl<P: Reconvergence> Engine<P> {
         let check = checker.as_ref().map_or(Cycle::MAX, |checker| checker.next);
         let look = lookout.next.min(*next_count).min(sample).min(check);
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
+            let look = look.min(dispatcher.pause());
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();
             let Some(begin) = next else { return Ok(Turn::Over) };
             if let Some(limit) = control.max_cycles

@@ -1,6 +1,7 @@
 //! The functional mode: the same instructions on the same resident blocks, without timing. Accesses
 //! happen at once on device memory; splits take turns.
 
+mod blocks;
 mod observe;
 mod perform;
 mod record;
@@ -17,7 +18,6 @@ use crate::bulk::{Job, Way};
 use crate::counts::KernelCounts;
 use crate::error::{Fault, FaultKind, Location, Violation};
 use crate::execute::{Executed, Issuer, Resident, Step, Stepped, UndefinedReads, World};
-use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::liveness::{Look, Watch, waits_in_words};
 use crate::packet::{Does, Packet, What};
@@ -76,18 +76,6 @@ enum Verdict {
     Stuck(Box<Fault>),
 }
 
-/// A fault that proves nothing, since a kernel of another stream has not begun.
-fn not_begun(mut fault: Box<Fault>) -> Box<Fault> {
-    fault.kind = FaultKind::Fault;
-    fault.rule = "functional".into();
-    fault.message = format!(
-        "kernels run one after another in functional mode, and this one may wait for a kernel of another \
-         stream that has not begun: run both with timing. {}",
-        fault.message
-    );
-    fault
-}
-
 /// Why a kernel did not complete.
 #[derive(Debug)]
 pub enum Halt {
@@ -123,8 +111,30 @@ pub struct Functional<P> {
     notes: bool,
     /// The launches of the kernel that runs.
     launches: Launches,
+    going: Going,
+    /// The SM whose local memory its threads have.
+    local_sm: u32,
     /// The split that runs has looked at an mbarrier object in vain, and leaves the rest of its turn to others.
     yields: bool,
+}
+
+/// How far the blocks are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Going {
+    /// The first of the blocks.
+    begun_with: u64,
+    /// The number of the last warp instruction of the kernel that is executed.
+    last: u64,
+    /// Blocks that run at a time, and may at most.
+    room: u32,
+    most_room: u32,
+    /// Blocks that have ended, and that run.
+    done: u64,
+    live: u32,
+    /// Rounds in which a split used up its turn, or many together as much as a turn each; instructions since the last one.
+    rounds: u64,
+    next_watch: u64,
+    spent: u64,
 }
 
 /// Blocks of a grid.
@@ -156,8 +166,15 @@ impl<P: Reconvergence> Functional<P> {
             touched: None,
             notes: false,
             launches: Launches::default(),
+            going: Going::default(),
+            local_sm: 0,
             yields: false,
         }
+    }
+
+    /// Threads of SMs run beside: its own have other local memory than they.
+    pub fn run_beside(&mut self, sms: u32) {
+        self.local_sm = sms;
     }
 
     /// Notes the lines that are accessed from now on.
@@ -191,18 +208,6 @@ impl<P: Reconvergence> Functional<P> {
         }
     }
 
-    /// Makes room for `room` blocks of a kernel at a time.
-    fn make_room(&mut self, kernel: &Kernel, room: u32) {
-        let warps = (kernel.warps_per_block() as usize * room as usize).max(self.resident.warps.len());
-        let blocks = (room as usize).max(self.resident.blocks.len());
-        if (warps, blocks) != (self.resident.warps.len(), self.resident.blocks.len()) {
-            self.resident.grow(warps, blocks);
-            self.parked.resize(warps * P::SPLITS, false);
-            self.released.resize(warps * P::SPLITS, Released::Not);
-            self.queued.resize(warps * P::SPLITS, false);
-        }
-    }
-
     /// Sets the number of warp slots that `%nwarpid` gives.
     pub fn set_slots(&mut self, slots: usize) {
         self.resident.set_slots(slots);
@@ -216,98 +221,6 @@ impl<P: Reconvergence> Functional<P> {
     /// Counts by grid id.
     pub fn counts(&self) -> &[KernelCounts] {
         &self.counts
-    }
-
-    /// Runs a kernel to its end; `stop` is asked between turns. No more than `most` warp instructions
-    /// are executed. No kernel of another stream has still to begin if it is `alone`.
-    ///
-    /// # Errors
-    /// Why it did not come to its end.
-    pub fn run(
-        &mut self,
-        kernel: &Arc<Kernel>,
-        Room { fits, most: most_room }: Room,
-        alone: bool,
-        most: u64,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(), Halt> {
-        let grid = kernel.grid_id as usize;
-        if self.counts.len() <= grid {
-            self.counts.resize(grid + 1, KernelCounts::default());
-        }
-        let blocks = kernel.blocks();
-        let last = self.counts[grid].warp_instructions.saturating_add(most);
-        let (mut done, mut live) = (0u64, 0u32);
-        self.launches = Launches { next: 0, blocks, cancelled: 0 };
-        // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
-        // have not begun are there more at a time, up to what the chip holds.
-        // Blocks of a cooperative launch do.
-        let cluster = kernel.cluster_size();
-        let most_room = most_room.max(cluster);
-        let mut room = if kernel.workspace == 0 { fits.max(cluster) } else { most_room };
-        self.make_room(kernel, room.min(most_room));
-        self.splits.clear();
-        self.queued.fill(false);
-        self.released.fill(Released::Not);
-        // Rounds in which a split used up its turn, or many together as much as a turn each; instructions since the last one.
-        let (mut rounds, mut next_watch, mut spent) = (0, FIRST_WATCH, 0);
-        while done + self.launches.cancelled < blocks {
-            // Blocks of a cluster begin together.
-            let begins = |next: u64, live| live + cluster <= room || !next.is_multiple_of(cluster.into());
-            while self.launches.next < blocks && begins(self.launches.next, live) {
-                let number = kernel.in_order(self.launches.next);
-                let Some(slot) = self.resident.admit(kernel, number) else { break };
-                self.not_released(slot);
-                if cluster > 1 {
-                    self.resident.join_cluster(slot, kernel, &vec![0; cluster as usize]);
-                }
-                if self.observed.is_some() {
-                    self.observe_block(slot, kernel, number);
-                }
-                if let Some(record) = &self.record {
-                    record::block(record, &self.resident, slot, kernel, number);
-                }
-                self.launches.next += 1;
-                live += 1;
-                self.queue_touched();
-            }
-            let before = self.counts[grid].issues();
-            let (moved, mut whole_turn) = self.round(grid, last, &mut live, &mut done)?;
-            // Threads that spin and meet at a barrier each time end all their turns early.
-            spent += self.counts[grid].issues() - before;
-            whole_turn |= spent >= (self.splits.len() as u64 + 1) * TURN;
-            spent = if whole_turn { 0 } else { spent };
-            if stop() {
-                return Err(Halt::Stopped);
-            }
-            rounds += u64::from(whole_turn);
-            let Launches { next, cancelled, .. } = self.launches;
-            let stuck = if whole_turn && rounds >= next_watch {
-                match self.look(next + done) {
-                    Verdict::Undecided => None,
-                    Verdict::Over => {
-                        next_watch = 2 * rounds;
-                        None
-                    }
-                    Verdict::Stuck(fault) => Some(fault),
-                }
-            } else if !moved && done + cancelled < blocks && (next == blocks || live + cluster > room) {
-                Some(self.deadlock())
-            } else {
-                None
-            };
-            if let Some(fault) = stuck {
-                if next == blocks || live + cluster <= room || room >= most_room {
-                    return Err(Halt::Fault(if alone { fault } else { not_begun(fault) }));
-                }
-                room = room.saturating_mul(2).min(most_room);
-                self.make_room(kernel, room);
-                (self.watch, self.resident.watching) = (None, false);
-            }
-        }
-        // Clocks go on in the next kernel.
-        self.base = self.base.wrapping_add(self.counts[grid].issues());
-        self.finish_check()
     }
 
     /// Each split that can go on has a turn, no instruction beyond the number `last` of the kernel. True if one could go on,
@@ -619,16 +532,6 @@ impl<P: Reconvergence> Functional<P> {
         }
         let op = &self.resident.kernels[self.resident.warps[w].kernel].code.program.ops[pc as usize];
         released.leaves(op, self.resident.outcome)
-    }
-
-    /// No other has released the splits of a block that begins.
-    fn not_released(&mut self, slot: usize) {
-        let Some(block) = &self.resident.blocks[slot] else { return };
-        for w in block.warps.clone() {
-            for split in self.resident.splits_of(w) {
-                self.released[split as usize] = Released::Not;
-            }
-        }
     }
 
     /// Blocks all of whose warps have ended make room.

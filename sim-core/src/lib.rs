@@ -37,6 +37,7 @@ pub mod recording;
 pub mod register_pool;
 pub mod registers;
 pub mod report;
+pub mod sampling;
 pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;

@@ -9,6 +9,7 @@ use crate::instruction_set::InstructionSet;
 use crate::monitor::Check;
 use crate::reconvergence::registry::PolicyChoice;
 use crate::recording::Record;
+use crate::sampling::Sampling;
 use crate::sanitizer::Kinds;
 use crate::sm::scheduler::WarpScheduler;
 use crate::sm::timeline::TimelineOptions;
@@ -51,6 +52,8 @@ pub struct Options {
     pub timeline: Option<TimelineOptions>,
     /// Core cycles between two samples of the counters, where they are asked for.
     pub sample: Option<Cycle>,
+    /// Kernels are sampled: a part of their blocks is timed.
+    pub sampling: Option<Sampling>,
     /// Who is told what threads do at barriers and in shared memory, in functional runs.
     pub record: Option<Record>,
     /// Where workers are held up.
@@ -78,6 +81,7 @@ impl Options {
             profile: false,
             timeline: None,
             sample: None,
+            sampling: None,
             record: None,
             delay: None,
         }

@@ -87,6 +87,9 @@ pub struct KernelReport {
     pub start_cycle: Cycle,
     /// Last block's end.
     pub end_cycle: Cycle,
+    /// What of it was timed, where it was sampled: `cycles` is an estimate then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledReport>,
     /// Issues of source instructions by a split.
     pub warp_instructions: u64,
     /// Lanes of these issues whose guard was true.
@@ -116,6 +119,21 @@ pub struct KernelReport {
     /// What the clean-up pass did to its functions, where it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clean_up: Option<CleanUp>,
+}
+
+/// What of a sampled kernel was timed. All its blocks are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledReport {
+    /// Blocks that were timed.
+    pub timed_blocks: u64,
+    /// Core cycles that were simulated; the rest of the kernel's cycles is an estimate.
+    pub timed_cycles: Cycle,
+    /// Warp instructions of the timed blocks.
+    pub timed_warp_instructions: u64,
+    /// Lower end of the 95 % confidence interval of the kernel's cycles.
+    pub cycles_low: Cycle,
+    /// Upper end of it.
+    pub cycles_high: Cycle,
 }
 
 /// An instruction that reads values which PTX leaves undefined: each of them is 0.
@@ -323,6 +341,13 @@ pub struct DeviceReport {
     /// What sanitizers have found, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sanitizers: Option<SanitizerReport>,
+}
+
+impl DeviceReport {
+    /// A kernel was sampled: what is counted cycle by cycle and access by access is that of a part of the blocks.
+    pub fn is_sampled(&self) -> bool {
+        self.kernels.iter().any(|kernel| kernel.sampled.is_some())
+    }
 }
 
 /// What reports leave out.

@@ -1,6 +1,7 @@
 //! The operations on cache lines of CS §4.2.2, for L1 and for an L2 slice. A line has 128 bytes, with byte
 //! masks for valid, dirty and filling; what the thesis calls a cache line is one sector of it.
 
+mod contents;
 mod lru;
 mod stats;
 
@@ -568,46 +569,6 @@ impl Cache {
                     }
                 }
             }
-        }
-    }
-
-    /// Inserts a clean line that a copy from the host brings through the cache. Only between runs, when
-    /// nothing is pinned or dirty.
-    pub fn fill(&mut self, set: u64, line: u64, data: &LineData) {
-        let i = match self.find(set, line) {
-            Some(i) => i,
-            None => {
-                let Some(i) = self.victim(set) else { return };
-                self.take(set, i, line);
-                i
-            }
-        };
-        self.data[i] = *data;
-        self.lines[i].valid = ByteMask::MAX;
-        self.order.used(set as usize, i);
-    }
-
-    /// The lines in use, those of each set from the least to the most recently used. Only between runs, when nothing is
-    /// pinned or dirty.
-    pub fn lines(&self) -> impl Iterator<Item = CachedLine> {
-        let used = (0..self.classed.len()).flat_map(|set| self.order.ways(set)).map(|i| &self.lines[i]);
-        let used = used.filter(|line| line.tag != UNUSED);
-        used.map(|line| CachedLine { line: line.tag, valid: line.valid, class: line.class })
-    }
-
-    /// Puts a clean line behind those of its set, as [`lines`](Self::lines) gave it; `data` are the bytes of memory.
-    pub fn restore(&mut self, set: u64, cached: CachedLine, data: &LineData) {
-        self.fill(set, cached.line, data);
-        if let Some(i) = self.find(set, cached.line) {
-            self.lines[i].valid = cached.valid;
-        }
-        self.classify(set, cached.line, cached.class);
-    }
-
-    /// Drops a line that the host has overwritten in device memory. Only between runs.
-    pub fn forget(&mut self, set: u64, line: u64) {
-        if let Some(i) = self.find(set, line) {
-            self.drop_line(set, i);
         }
     }
 

@@ -23,7 +23,7 @@ use crate::messages::{AtomicLanes, Reply, Request};
 use crate::observation::{NO_STORES, PartitionObservation};
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::priority::Priority;
-use crate::programs::ProgramSet;
+use crate::programs::{Instruction, OpExp, ProgramSet};
 use crate::spec::{Clocks, MemorySpec};
 use crate::vocabulary::{AtomicOp, Cycle, WARP_LANES};
 
@@ -248,6 +248,39 @@ impl Partition {
     pub fn flush_to_memory(&mut self) {
         let memory = &self.memory;
         self.l2.clean_all(|line, mask, data| memory.write_line(line, mask, data));
+    }
+
+    /// Writes all dirty bytes to device memory, which stay dirty.
+    pub fn share_with_memory(&self) {
+        self.l2.share(|line, mask, data| self.memory.write_line(line, mask, data));
+    }
+
+    /// True if no atomic operation is between its operation and its write: between
+    /// [`share_with_memory`](Self::share_with_memory) and [`renew`](Self::renew) memory may change then.
+    pub fn settled(&self) -> bool {
+        let free: rustc_hash::FxHashSet<u32> = self.free.iter().copied().collect();
+        let held = |(slot, instance): (u32, &Instance)| {
+            let Some(_) = instance.request.atomic.as_ref().filter(|_| !free.contains(&slot)) else {
+                return false;
+            };
+            let code = &self.programs.get(instance.request.program).code;
+            let done = &code[..usize::from(instance.request.pc).min(code.len())];
+            instance.holds && done.iter().any(|step| matches!(step, Instruction::Op(OpExp::AtomOp)))
+        };
+        !(0..).zip(&self.instances).any(held)
+    }
+
+    /// Memory has changed: L2 has the bytes of memory, and the lines of `last` besides, the most recent one last. Those are
+    /// of this partition.
+    pub fn renew(&mut self, last: &[u64]) {
+        let memory = &self.memory;
+        self.l2.renew(|line, mask, data| memory.read_line(line, mask, data));
+        for &line in last {
+            let (_, local) = self.mapping.place(line);
+            let mut data = [0; LINE_BYTES as usize];
+            memory.read_line(line, ByteMask::MAX, &mut data);
+            self.l2.fill(self.l2.set_of(line_number(local)), line, &data);
+        }
     }
 
     /// Takes the lines of L2 for the partition of a later run. The partition must be idle, and

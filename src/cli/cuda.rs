@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser};
 use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::sampling::Sampling;
 use sim_frontend::diagnostic::Diagnostic;
 
 use crate::console::{complain, status};
@@ -14,7 +15,7 @@ use crate::cuda::{CudaRun, Outputs, code, summary};
 use crate::files;
 use crate::interrupt::on_interrupt;
 use crate::known::Known;
-use crate::request::{Program, Request, SchedulerChoice, Setting};
+use crate::request::{Program, Request, SchedulerChoice, Setting, sampling};
 use crate::sanitize::Checks;
 
 /// Options of `cuda`.
@@ -42,6 +43,9 @@ pub struct CudaArgs {
     /// Functional mode: no timing.
     #[arg(long)]
     functional: bool,
+    /// Samples kernels: times a part of their blocks, as for `run`.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "2%", value_parser = sampling)]
+    sample: Option<Sampling>,
     /// Stops after N core cycles, summed over all timed launches and including their launch latency.
     #[arg(long, value_name = "N", conflicts_with = "functional")]
     max_cycles: Option<u64>,
@@ -100,6 +104,7 @@ impl CudaArgs {
             scheduler: self.scheduler.as_deref().map(SchedulerChoice::parse).transpose().map_err(one)?,
             set: set.map_err(one)?,
             functional: self.functional,
+            sampling: self.sample,
             check: self.check.check,
             memory_model: self.check.memory_model,
             sanitize: self.check.sanitize,

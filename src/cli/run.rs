@@ -9,6 +9,7 @@ use sim_core::error::SimError;
 use sim_core::instruction_set::InstructionSet;
 use sim_core::reconvergence::registry::PolicyChoice;
 use sim_core::report::DeviceReport;
+use sim_core::sampling::Sampling;
 use sim_core::sanitizer::SanitizerReport;
 use sim_core::sm::timeline::{Timeline, TimelineOptions};
 use sim_frontend::diagnostic::Diagnostic;
@@ -19,7 +20,7 @@ use crate::digest::short;
 use crate::files;
 use crate::host::Meter;
 use crate::interrupt::on_interrupt;
-use crate::request::{Request, SchedulerChoice};
+use crate::request::{Request, SchedulerChoice, sampling};
 use crate::run::Simulation;
 use crate::sanitize::{Checks, Suppression};
 use crate::simulate::{Outcome, Verdict};
@@ -70,10 +71,15 @@ pub struct RunArgs {
     pub profile: bool,
     /// Samples issue slots, resident warps and memory traffic every N core cycles.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub sample: Option<u64>,
+    pub sample_every: Option<u64>,
     /// Functional mode: no timing.
     #[arg(long)]
     pub functional: bool,
+    /// Times a part of the blocks of each kernel and executes the others without timing, where the blocks run at a steady
+    /// rate; all results are computed. `cycles` of such a kernel is an estimate, with a 95 % confidence interval in the
+    /// report. More blocks are timed until the half-width of the interval of what is left out is within PERCENT of it.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "2%", value_parser = sampling)]
+    pub sample: Option<Sampling>,
     /// Runs the first N launches in functional mode.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_launches: u64,
@@ -116,7 +122,8 @@ impl RunArgs {
             suppress: self.suppressions()?,
             max_cycles: self.max_cycles,
             profile: self.profile,
-            sample: self.sample,
+            sample_every: self.sample_every,
+            sampling: self.sample,
             keep: self.dump.iter().map(keep).collect(),
             export: self.export.clone(),
             threads: self.threads,
@@ -184,6 +191,13 @@ pub fn trace(
             let error =
                 Diagnostic::error("usage", "functional mode has no cycles, so there is nothing to trace");
             return Err(vec![error.help("remove --functional")]);
+        }
+        if args.sample.is_some() {
+            let error = Diagnostic::error(
+                "usage",
+                "--sample times a part of the blocks, so there is no whole timeline",
+            );
+            return Err(vec![error.help("remove --sample")]);
         }
         let asked = options(simulation.chip.limits.num_processors);
         simulation.record(asked.map_err(|e| vec![Diagnostic::error("usage", e)])?);

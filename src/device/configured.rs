@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sim_core::monitor::Check;
 use sim_core::options::Options;
 use sim_core::reconvergence::registry::PolicyChoice;
+use sim_core::sampling::Sampling;
 use sim_frontend::chip::ChipSpec;
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::isa_cost::IsaCosts;
@@ -48,7 +49,9 @@ pub struct DeviceRequest {
     /// Counts by line of the PTX are kept.
     pub profile: bool,
     /// Core cycles between samples of the counters.
-    pub sample: Option<u64>,
+    pub sample_every: Option<u64>,
+    /// Kernels are sampled: a part of their blocks is timed.
+    pub sampling: Option<Sampling>,
 }
 
 impl Default for DeviceRequest {
@@ -65,7 +68,8 @@ impl Default for DeviceRequest {
             max_instructions: None,
             allow_newer_isa: false,
             profile: false,
-            sample: None,
+            sample_every: None,
+            sampling: None,
         }
     }
 }
@@ -103,7 +107,8 @@ impl DeviceRequest {
             epoch: None,
             profile: self.profile,
             timeline: None,
-            sample: self.sample,
+            sample: self.sample_every,
+            sampling: self.sampling,
             record: None,
             delay: None,
         })
@@ -173,7 +178,8 @@ impl Configured {
             epoch: request.epoch,
             profile: request.profile,
             timeline: None,
-            sample: request.sample,
+            sample: request.sample_every,
+            sampling: request.sampling,
             record: None,
             delay: None,
         })
@@ -192,8 +198,10 @@ impl Configured {
         let policy = how.policy.map_or_else(|| PolicyChoice::parse(&chip.default_policy), Ok).map_err(one)?;
         let scheduler =
             how.scheduler.map_or_else(|| SchedulerChoice::parse(&chip.default_scheduler), Ok).map_err(one)?;
+        let options = options(policy, &scheduler);
+        sampled_alone(&options, how.functional).map_err(one)?;
         Ok(Self {
-            options: options(policy, &scheduler),
+            options,
             chip,
             costs,
             scheduler: scheduler.written,
@@ -206,5 +214,24 @@ impl Configured {
     /// The hash of the chip with all its values and costs.
     pub fn config(&self) -> &str {
         self.digest.of(&(&*self.chip, &*self.costs))
+    }
+}
+
+/// Samples have no counters of all blocks, and checks need all of them.
+fn sampled_alone(options: &Options, functional: bool) -> Result<(), Diagnostic> {
+    let check = format!("--check {}", options.check_name());
+    let whole = [
+        ("--functional", functional),
+        ("--profile", options.profile),
+        ("--sample-every", options.sample.is_some()),
+        (check.as_str(), options.memory_model || options.sanitize.any()),
+    ];
+    match whole.iter().find(|(_, given)| *given && options.sampling.is_some()) {
+        None => Ok(()),
+        Some((option, _)) => {
+            let message =
+                format!("--sample cannot be used with {option}: it times a part of the blocks only");
+            Err(Diagnostic::error("usage", message).help("remove one of the two"))
+        }
     }
 }

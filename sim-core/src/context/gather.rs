@@ -6,6 +6,7 @@ use sim_frontend::awaited::Awaited;
 use sim_frontend::isa::UnitClass;
 use sim_frontend::program::{Pc, Program, Text};
 use sim_memory::sm_memory::latency::{Kind, Level};
+use sim_memory::vocabulary::Cycle;
 
 use super::Context;
 use crate::counts::KernelCounts;
@@ -48,9 +49,9 @@ impl Context {
         let last = times.iter().map(|t| t.end).max().unwrap_or(0);
         // A run that ends is as long as its last block; one that stopped, as what has happened.
         let until = if complete { last } else { engine.now() };
-        let cycles = KernelTimes::running(&times, until);
+        let timed = KernelTimes::running(&times, until);
         // While no grid runs, all slots are idle.
-        let launch_cycles = until - cycles;
+        let launch_cycles = until - timed;
         let khz = self.chip.clocks().core_khz;
         if let Some(samples) = engine.take_samples(until) {
             self.report.samples.get_or_insert_default().append(samples);
@@ -64,7 +65,7 @@ impl Context {
             total.issued += sm.stats.issued;
             total.paired += sm.stats.paired;
             // Slots after the last block's end belong to no kernel.
-            let slots = cycles * u64::from(self.report.schedulers);
+            let slots = timed * u64::from(self.report.schedulers);
             let beyond = sm.slots().saturating_sub(slots);
             let mut stalls = sm.stats.stalls;
             stalls[0] -= beyond.min(stalls[0]);
@@ -142,11 +143,16 @@ impl Context {
             memory.l2.add(&s.l2);
             memory.dram.add(&s.dram);
         }
+        let all = &times;
         for (grid, times) in times.iter().enumerate() {
             if let Some(report) = self.kernels.get_mut(grid).filter(|k| !k.functional && k.end_cycle == 0) {
-                report.start_cycle = times.start;
-                report.end_cycle = times.end;
-                report.cycles = times.end.saturating_sub(times.start);
+                // What was left out of the timing has passed too.
+                let before = all.iter().enumerate().filter(|(_, other)| other.end <= times.start);
+                let before: Cycle = before.map(|(other, _)| engine.left_out(other).cycles()).sum();
+                let left_out = engine.left_out(grid).cycles();
+                report.start_cycle = times.start + before;
+                report.end_cycle = times.end + before + left_out;
+                report.cycles = times.end.saturating_sub(times.start) + left_out;
                 report.launch_cycles = times.start - times.taken;
                 report.time_us = Time::of(report.cycles, khz);
             }
@@ -156,7 +162,7 @@ impl Context {
         r.by_sm = by_sm;
         r.warp_cycles += total.warp_cycles;
         r.warp_slots += total.active_cycles * warps;
-        r.cycles += cycles;
+        r.cycles += timed + engine.left_out_of_all();
         r.launch_cycles += launch_cycles;
         r.time_us = Time::of(r.cycles, khz);
         r.launch_us = Time::of(r.launch_cycles, khz);

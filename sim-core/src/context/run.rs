@@ -14,6 +14,7 @@ use sim_memory::sm_memory::{Asked, SmMemory};
 use sim_memory::spec::MemorySpec;
 
 use super::gather::{add_counts, add_undefined};
+use super::sampled::Beside;
 use super::{Context, ContextOutput};
 use crate::device::Progress;
 use crate::engine::{Control, Engine};
@@ -37,7 +38,7 @@ use crate::sm::recorder::Recorder;
 use crate::sm::timeline::Timeline;
 
 impl Context {
-    fn world(&self) -> Arc<World> {
+    pub(super) fn world(&self) -> Arc<World> {
         let spec = &self.chip.memory;
         Arc::new(World {
             memory: Arc::clone(&self.memory),
@@ -92,6 +93,12 @@ impl Context {
     ) -> Result<(), SimError> {
         let queue = std::mem::take(&mut self.queue);
         let mut rest = queue.as_slice();
+        if let Some(sampling) = self.options.sampling
+            && self.aborts.is_empty()
+            && queue.iter().all(|(kernel, _)| kernel.stream == queue[0].0.stream)
+        {
+            return self.run_sampled::<P>(parameters, &queue, sampling, stop, progress);
+        }
         while let Some((_, functional)) = rest.first() {
             let same = rest.iter().take_while(|(_, f)| f == functional).count();
             let (now, later) = rest.split_at(same);
@@ -139,17 +146,17 @@ impl Context {
         self.written = checker.sanitizer.take().map(|sanitizer| sanitizer.written);
     }
 
-    fn warps(&self) -> usize {
+    pub(super) fn warps(&self) -> usize {
         (self.chip.limits.max_resident_threads / self.chip.limits.warp_size) as usize
     }
 
     /// A warp slot description with `count` slots.
-    fn slots(&self, count: usize) -> WarpSlots {
+    pub(super) fn slots(&self, count: usize) -> WarpSlots {
         let size = self.chip.limits.warp_size;
         WarpSlots { count, lanes: if size >= 32 { u32::MAX } else { (1 << size) - 1 } }
     }
 
-    fn run_functional<P: Reconvergence>(
+    pub(super) fn run_functional<P: Reconvergence>(
         &mut self,
         parameters: &P::Parameters,
         kernels: &[(Arc<Kernel>, bool)],
@@ -159,12 +166,7 @@ impl Context {
         // Memory changes past L2.
         self.slices.clear();
         let touched = self.touched();
-        let room = |kernel: &Kernel| {
-            let fits = self.kernels[kernel.grid_id as usize].resident_blocks.max(1);
-            let all = u32::try_from(kernel.blocks()).unwrap_or(u32::MAX);
-            Room { fits, most: fits.saturating_mul(self.chip.limits.num_processors).min(all.max(1)) }
-        };
-        let rooms: Vec<Room> = kernels.iter().map(|(kernel, _)| room(kernel)).collect();
+        let rooms: Vec<Room> = kernels.iter().map(|(kernel, _)| self.room(kernel)).collect();
         // Slots for the blocks that may be resident at once.
         let warps = kernels.iter().zip(&rooms);
         let warps = warps.map(|((kernel, _), room)| (kernel.warps_per_block() * room.most) as usize);
@@ -181,15 +183,7 @@ impl Context {
         for (i, (kernel, _)) in kernels.iter().enumerate() {
             let alone = kernels[i..].iter().chain(later).all(|(other, _)| other.stream == kernel.stream);
             let stop = || stop.load(Ordering::Relaxed);
-            result = machine.run(kernel, rooms[i], alone, left, &stop).map_err(|halt| match halt {
-                Halt::Fault(fault) => SimError::Stopped(fault),
-                Halt::Stopped => SimError::Interrupted,
-                Halt::Instructions(place) => SimError::MaxInstructions {
-                    limit: self.options.max_instructions.unwrap_or(u64::MAX),
-                    place: Some(place),
-                    suspicion: None,
-                },
-            });
+            result = machine.run(kernel, rooms[i], alone, left, &stop).map_err(|halt| self.halted(halt));
             let counts = machine.counts().get(kernel.grid_id as usize);
             left = left.saturating_sub(counts.map_or(0, |counts| counts.warp_instructions));
             if result.is_err() {
@@ -215,8 +209,21 @@ impl Context {
         result
     }
 
+    /// Why a functional run did not come to its end.
+    pub(super) fn halted(&self, halt: Halt) -> SimError {
+        match halt {
+            Halt::Fault(fault) => SimError::Stopped(fault),
+            Halt::Stopped => SimError::Interrupted,
+            Halt::Instructions(place) => SimError::MaxInstructions {
+                limit: self.options.max_instructions.unwrap_or(u64::MAX),
+                place: Some(place),
+                suspicion: None,
+            },
+        }
+    }
+
     /// The number of warp instructions that may still be executed under `--max-instructions`.
-    fn instructions_left(&self) -> u64 {
+    pub(super) fn instructions_left(&self) -> u64 {
         let now: u64 = self.kernels.iter().map(|kernel| kernel.warp_instructions).sum();
         let done = self.taken.1 + now;
         self.options.max_instructions.unwrap_or(u64::MAX).saturating_sub(done)
@@ -230,7 +237,7 @@ impl Context {
         (profile.is_some() || timeline.is_some()).then(|| Box::new(Recorder { profile, timeline }))
     }
 
-    fn run_timed<P: Reconvergence>(
+    pub(super) fn run_timed<P: Reconvergence>(
         &mut self,
         parameters: &P::Parameters,
         kernels: &[(Arc<Kernel>, bool)],
@@ -251,17 +258,42 @@ impl Context {
         // The engine's clock begins at 0.
         let before = self.report.cycles + self.report.launch_cycles;
         let all_before = self.taken.0 + before;
-        let control = Control {
-            stop,
-            max_cycles: self.options.max_cycles.map(|most| most.saturating_sub(all_before)),
-            max_instructions: self.options.max_instructions.map(|_| self.instructions_left()),
-            progress,
-            threads: self.options.threads,
-            epoch: self.options.epoch,
-            sample: self.options.sample.map(|every| (every, before)),
-            delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
+        if let Some(sampling) = self.options.sampling {
+            engine.sample_blocks(sampling);
+        }
+        let mut beside: Option<Box<Beside<P>>> = None;
+        let mut result = loop {
+            // What was left out of the timing counts too.
+            let instructions = beside.as_ref().map_or(0, |beside| beside.instructions());
+            let cycles = all_before + engine.left_out_of_all();
+            let control = Control {
+                stop,
+                max_cycles: self.options.max_cycles.map(|most| most.saturating_sub(cycles)),
+                max_instructions: self
+                    .options
+                    .max_instructions
+                    .map(|_| self.instructions_left().saturating_sub(instructions)),
+                progress,
+                threads: self.options.threads,
+                epoch: self.options.epoch,
+                sample: self.options.sample.map(|every| (every, before)),
+                delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
+            };
+            match engine.run(&control) {
+                Ok(None) => break Ok(()),
+                Ok(Some(skip)) => {
+                    let Some((kernel, _)) = kernels.iter().find(|(kernel, _)| kernel.grid_id == skip.grid)
+                    else {
+                        break Ok(());
+                    };
+                    let of = (parameters, kernel);
+                    if let Err(error) = self.execute_beside(&mut engine, &mut beside, of, skip, stop) {
+                        break Err(error);
+                    }
+                }
+                Err(error) => break Err(error),
+            }
         };
-        let mut result = engine.run(&control);
         // The engine knows what was left of them.
         match &mut result {
             Err(SimError::MaxInstructions { limit, .. }) => {
@@ -281,6 +313,9 @@ impl Context {
             self.checked(checker);
         }
         self.gather(&mut engine, result.is_ok());
+        if let Some(beside) = &mut beside {
+            self.gather_beside(&engine, beside);
+        }
         if result.is_ok() {
             self.slices = engine.partitions().map(Partition::take_l2).collect();
             self.idle = Some(engine);

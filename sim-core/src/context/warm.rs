@@ -15,6 +15,7 @@ impl Context {
     /// seen their accesses one after another. Without them a timed run behind functional launches begins with an empty
     /// L2, copies from the host aside.
     pub fn warm(&mut self, launches: usize) {
+        let launches = launches.max(usize::from(self.options.sampling.is_some()));
         self.warming = (launches > 0).then(|| Warming { launches, runs: VecDeque::new() });
     }
 

@@ -7,6 +7,7 @@ use sim_frontend::chip::ChipSpec;
 use sim_memory::vocabulary::Cycle;
 
 use crate::grid::Kernel;
+use crate::sampling::blocks::{L2Use, Skip, Windows};
 use crate::sm::{Notice, SmMessage, Tells};
 
 /// Times of a kernel, in core cycles.
@@ -80,6 +81,10 @@ pub(super) struct Dispatcher {
     pub(super) blocks_done: u64,
     pub(super) blocks_total: u64,
     flushed_any: bool,
+    /// Which blocks are executed without timing, where kernels are sampled.
+    pub(super) windows: Option<Box<Windows>>,
+    /// Cycles from such a decision to the execution of the blocks: no less than an epoch.
+    pub(super) pause_after: Cycle,
 }
 
 impl Dispatcher {
@@ -103,6 +108,8 @@ impl Dispatcher {
             blocks_done: 0,
             blocks_total: 0,
             flushed_any: false,
+            windows: None,
+            pause_after: 0,
         }
     }
 
@@ -193,6 +200,11 @@ impl Dispatcher {
         let times = &mut d.times[block.grid_id as usize];
         times.end = times.end.max(block.at);
         d.running[i].done += 1;
+        if d.windows.is_some() {
+            self.follow(i, sm, block, now);
+        }
+        let d = &mut *self;
+        let times = &mut d.times[block.grid_id as usize];
         if d.running[i].aborted {
             // An aborted grid never completes, though all its blocks were resident.
             if d.running[i].done == d.running[i].next {
@@ -205,6 +217,46 @@ impl Dispatcher {
             d.running.remove(i);
         }
         d.next = Some(d.next.map_or(now, |n| n.min(now)));
+    }
+
+    /// A block of a kernel that is sampled ended.
+    #[cold]
+    fn follow(&mut self, i: usize, sm: u32, block: Notice, now: Cycle) {
+        let d = &mut *self;
+        let (Some(windows), running) = (&mut d.windows, &d.running[i]) else { return };
+        let size = u64::from(running.kernel.cluster_size());
+        let wave = u64::from(running.fits) * d.used.len() as u64 / size * size;
+        if windows.block_ended(now, block.grid_id, wave.max(size), sm, block.issued) {
+            windows.set_due(now + d.pause_after);
+        }
+    }
+
+    /// Of a kernel that runs alone and steadily, some blocks are not sent to SMs: they are executed without timing.
+    pub(super) fn leave_blocks_out(&mut self, l2: L2Use) -> Option<Skip> {
+        let d = &mut *self;
+        let windows = d.windows.as_mut()?;
+        if let Some(skip) = windows.take_due() {
+            return Some(skip);
+        }
+        let [running] = d.running.as_mut_slice() else { return None };
+        let kernel = &running.kernel;
+        let others = d.streams.iter().any(|(id, queue)| *id != kernel.stream && !queue.is_empty());
+        // Blocks of a cooperative launch wait for one another, and those that cancel launches depend on the time.
+        let whole = kernel.workspace != 0 || kernel.code.cancels || running.aborted || !d.aborts.is_empty();
+        if others || whole {
+            return None;
+        }
+        let skip = windows.leave_out(kernel.grid_id, running.next, kernel.blocks(), l2)?;
+        let blocks = skip.to - skip.from;
+        running.next += blocks;
+        running.done += blocks;
+        d.blocks_done += blocks;
+        Some(skip)
+    }
+
+    /// The cycle at which blocks are to be executed without timing.
+    pub(super) fn pause(&self) -> Cycle {
+        self.windows.as_ref().and_then(|windows| windows.due()).unwrap_or(Cycle::MAX)
     }
 
     /// Cancels the launch of the next cluster of a grid, if one is left, and says so. The grid goes on: the block that asks

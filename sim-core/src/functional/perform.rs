@@ -52,6 +52,7 @@ impl<P: Reconvergence> Functional<P> {
     /// Accesses of the last step, at once.
     #[inline(always)]
     pub(super) fn perform(&mut self, w: usize) {
+        let local_sm = self.local_sm;
         let Resident { requests, lookups, warps, blocks, kernels, world, watching, changes, .. } =
             &mut self.resident;
         for request in requests.iter() {
@@ -88,7 +89,7 @@ impl<P: Reconvergence> Functional<P> {
             for lane in Lanes(request.lanes) {
                 let l = lane as usize;
                 let at = match request.space {
-                    StateSpace::Local => local_physical(0, w as u32, lane, request.addresses[l]),
+                    StateSpace::Local => local_physical(local_sm, w as u32, lane, request.addresses[l]),
                     _ => request.addresses[l],
                 };
                 let mut buffer = [0u8; 16];

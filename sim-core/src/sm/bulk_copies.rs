@@ -36,7 +36,13 @@ impl<P: Reconvergence> Sm<P> {
         for job in self.resident.jobs.drain(..) {
             let number = self.tma.next_request;
             self.tma.next_request += 1;
-            self.notices.push(Notice { grid_id: job.grid_id, what: Tells::Cancel, number, at: now });
+            self.notices.push(Notice {
+                grid_id: job.grid_id,
+                what: Tells::Cancel,
+                number,
+                at: now,
+                issued: 0,
+            });
             self.tma.requests.push((number, job));
         }
     }

@@ -489,7 +489,8 @@ impl<P: Reconvergence> Sm<P> {
         }
         let grid_id = self.resident.kernels[block.kernel].grid_id;
         let number = block.number;
-        self.notices.push(Notice { grid_id, what: Tells::Ended, number, at: now });
+        let issued = self.stats.kernels.get(grid_id as usize).map_or(0, |counts| counts.warp_instructions);
+        self.notices.push(Notice { grid_id, what: Tells::Ended, number, at: now, issued });
         if let Some(timeline) = self.timeline() {
             timeline.block_ends(slot as u32, now);
         }

@@ -103,6 +103,8 @@ pub struct Notice {
     pub number: u64,
     /// Core cycle: of the end of a block the one at which its last thread ended and its last access was performed.
     pub at: Cycle,
+    /// Warp instructions of the grid that the SM has issued by then.
+    pub issued: u64,
 }
 
 /// What a notice says, in the order in which those of an SM that arrive together take effect.

@@ -75,6 +75,7 @@ pub fn run(
         profile: false,
         timeline: None,
         sample: None,
+        sampling: None,
         record: None,
         delay: None,
     };

@@ -1,5 +1,5 @@
 
-  // Counters over time (`--sample`).
+  // Counters over time (`--sample-every`).
 
   function overTime(runs) {
     const machine = (report) => report.machine;

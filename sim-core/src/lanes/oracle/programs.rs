@@ -76,8 +76,11 @@ fn step(list: &[(&'static str, Vec<&'static str>)], seed: &mut u64) -> Option<St
     for shape in &shapes {
         match shape.shape {
             Shape::Destination(ty) | Shape::DestinationPart(ty) => {
-                let width =
-                    if form.root == Root::Cvt { form.dst_reg } else { register_bits(ty.unwrap_or(form.dst)) };
+                // That of `cvt.pack` is larger than what it is packed from.
+                let width = match ty {
+                    None if form.root == Root::Cvt => form.dst_reg,
+                    _ => register_bits(ty.unwrap_or(form.dst)),
+                };
                 destination = Some((width, 0));
             }
             Shape::PredicateDestination => {

@@ -392,12 +392,7 @@ impl<'a> Translator<'_, 'a> {
     }
 
     /// The type of the elements that a value is packed from or unpacked into.
-    fn part_type(
-        &mut self,
-        whole: ScalarType,
-        parts: &[AstOperand<'a>],
-        span: Span,
-    ) -> Option<ScalarType> {
+    fn part_type(&mut self, whole: ScalarType, parts: &[AstOperand<'a>], span: Span) -> Option<ScalarType> {
         let part = match (whole.bits(), parts.len()) {
             (64, 2) => ScalarType::B32,
             (64, 4) | (32, 2) => ScalarType::B16,

@@ -1,0 +1,176 @@
+//! Launches, and blocks of timed kernels, that are executed without timing, where kernels are sampled.
+//!
+//! Where blocks are, SMs and partitions stand still meanwhile, between two cycles. Device memory gets what L2 holds before, and L2 what memory
+//! has got after, with the lines that the blocks accessed last; requests on their way act later. So blocks that are timed and
+//! blocks that are not see one memory, and atomics are atomic for all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sim_memory::line::LINE_BYTES;
+use sim_memory::mapping::Mapping;
+use sim_memory::vocabulary::Cycle;
+
+use super::Context;
+use super::gather::{add_counts, add_undefined};
+use crate::device::Progress;
+use crate::engine::Engine;
+use crate::error::SimError;
+use crate::functional::{Functional, Room};
+use crate::grid::Kernel;
+use crate::reconvergence::Reconvergence;
+use crate::report::Time;
+use crate::sampling::Sampling;
+use crate::sampling::blocks::Skip;
+use crate::touched::Touched;
+
+/// What executes the blocks.
+pub(super) struct Beside<P> {
+    machine: Functional<P>,
+    /// The blocks that have not ended, since they wait for others; instructions before them; and the engine's clock when they were last looked at.
+    waits: Option<(Skip, u64, Cycle)>,
+}
+
+impl<P: Reconvergence> Beside<P> {
+    /// Warp instructions of all blocks so far.
+    pub(super) fn instructions(&self) -> u64 {
+        self.machine.counts().iter().map(|counts| counts.warp_instructions).sum()
+    }
+}
+
+impl Context {
+    /// The blocks that may be resident at a time.
+    pub(super) fn room(&self, kernel: &Kernel) -> Room {
+        let fits = self.kernels[kernel.grid_id as usize].resident_blocks.max(1);
+        let all = u32::try_from(kernel.blocks()).unwrap_or(u32::MAX);
+        Room { fits, most: fits.saturating_mul(self.chip.limits.num_processors).min(all.max(1)) }
+    }
+
+    /// Executes blocks without timing, while an engine stands still. They may wait for blocks that it runs; then it goes on and
+    /// gives them again.
+    pub(super) fn execute_beside<P: Reconvergence>(
+        &mut self,
+        engine: &mut Engine<P>,
+        beside: &mut Option<Box<Beside<P>>>,
+        (parameters, kernel): (&P::Parameters, &Arc<Kernel>),
+        skip: Skip,
+        stop: &AtomicBool,
+    ) -> Result<(), SimError> {
+        let left = self.instructions_left();
+        engine.partitions().for_each(|partition| partition.share_with_memory());
+        let beside = beside.get_or_insert_with(|| {
+            let mut machine = Functional::new(self.world(), P::new(parameters, self.slots(0)), 0, 0);
+            machine.set_slots(self.warps());
+            machine.run_beside(self.chip.limits.num_processors);
+            Box::new(Beside { machine, waits: None })
+        });
+        let before = beside.machine.counts().get(skip.grid as usize).map_or(0, |own| own.warp_instructions);
+        let waited = beside.waits.take();
+        if waited.is_none() {
+            let lines = self.chip.limits.level2_cache_size / u64::from(LINE_BYTES);
+            beside.machine.touch(Some(Box::new(Touched::new((lines as usize).max(1), 1))));
+            let room = self.room(kernel);
+            beside.machine.begin(kernel, skip.from..skip.to, Room { most: room.fits, ..room }, left);
+        }
+        let stop = || stop.load(Ordering::Relaxed);
+        let went = beside.machine.go_on(kernel, &stop);
+        let mut stuck = went.map_err(|halt| self.halted(halt))?;
+        // Where nothing runs any more that they could wait for, they may wait for those behind them.
+        let rest = waited.is_some_and(|(_, _, at)| at == engine.now());
+        if stuck.is_some() && rest {
+            beside.machine.widen(self.room(kernel).most);
+            stuck = beside.machine.go_on(kernel, &stop).map_err(|halt| self.halted(halt))?;
+        }
+        let mapping = Mapping::new(&self.chip.memory);
+        let mut last = vec![Vec::new(); self.chip.memory.partitions as usize];
+        if let Some(touched) = beside.machine.touched_mut().filter(|_| stuck.is_none()) {
+            touched.launch_ends();
+            touched.last().into_iter().for_each(|line| last[mapping.place(line).0 as usize].push(line));
+        }
+        for (partition, lines) in engine.partitions().zip(&last) {
+            partition.renew(lines);
+        }
+        let before = waited.map_or(before, |(_, before, _)| before);
+        match stuck {
+            None => {
+                let now = beside.machine.counts().get(skip.grid as usize);
+                engine.executed(&skip, now.map_or(0, |own| own.warp_instructions) - before);
+            }
+            // Nobody has done anything since.
+            Some(fault) if rest => return Err(SimError::Stopped(fault)),
+            Some(_) => {
+                beside.waits = Some((skip, before, engine.now()));
+                engine.wait(skip);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs launches of one stream, some of them without timing.
+    pub(super) fn run_sampled<P: Reconvergence>(
+        &mut self,
+        parameters: &P::Parameters,
+        queue: &[(Arc<Kernel>, bool)],
+        sampling: Sampling,
+        stop: &AtomicBool,
+        progress: &Progress<'_>,
+    ) -> Result<(), SimError> {
+        for (i, (kernel, functional)) in queue.iter().enumerate() {
+            let (now, later) = queue[i..].split_at(1);
+            let grid = kernel.grid_id as usize;
+            if *functional {
+                self.run_functional::<P>(parameters, now, later, stop)?;
+            } else if self.groups.leaves_out(kernel, sampling) {
+                self.run_functional::<P>(parameters, now, later, stop)?;
+                self.estimate(kernel);
+            } else {
+                self.run_timed::<P>(parameters, now, stop, progress)?;
+                let report = &self.kernels[grid];
+                self.groups.timed(kernel, report.cycles, report.warp_instructions);
+            }
+        }
+        Ok(())
+    }
+
+    /// A launch was executed without timing: its cycles are those of others like it.
+    fn estimate(&mut self, kernel: &Kernel) {
+        let khz = self.chip.clocks().core_khz;
+        let report = &mut self.kernels[kernel.grid_id as usize];
+        let (cycles, sampled) = self.groups.left_out(kernel, report.warp_instructions);
+        report.functional = false;
+        report.sampled = Some(sampled);
+        report.launch_cycles = Cycle::from(self.chip.dispatch.launch_latency);
+        (report.cycles, report.time_us) = (cycles, Time::of(cycles, khz));
+        report.start_cycle = report.launch_cycles;
+        report.end_cycle = report.start_cycle + cycles;
+        let sum = &mut self.report;
+        sum.cycles += cycles;
+        sum.launch_cycles += report.launch_cycles;
+        sum.time_us = Time::of(sum.cycles, khz);
+        sum.launch_us = Time::of(sum.launch_cycles, khz);
+        sum.blocks += kernel.blocks();
+        sum.warp_instructions += report.warp_instructions;
+        sum.thread_instructions += report.thread_instructions;
+        sum.control_instructions += report.control_instructions;
+        sum.machine_instructions += report.machine_instructions;
+    }
+
+    /// Adds what the blocks that were left out of the timing have done.
+    pub(super) fn gather_beside<P: Reconvergence>(&mut self, engine: &Engine<P>, beside: &mut Beside<P>) {
+        for (grid, counts) in beside.machine.counts().iter().enumerate() {
+            let Some(report) = self.kernels.get_mut(grid) else { continue };
+            let left_out = engine.left_out(grid);
+            let blocks = report.grid.iter().map(|&n| u64::from(n)).product();
+            let timed = report.cycles - left_out.cycles();
+            report.sampled = left_out.report(blocks, timed, report.warp_instructions);
+            add_counts(report, counts);
+            let sum = &mut self.report;
+            sum.blocks += left_out.blocks;
+            sum.warp_instructions += counts.warp_instructions;
+            sum.thread_instructions += counts.thread_instructions;
+            sum.control_instructions += counts.control_instructions;
+            sum.machine_instructions += counts.machine_instructions;
+        }
+        add_undefined(&mut self.kernels, beside.machine.take_undefined());
+    }
+}

@@ -1,0 +1,368 @@
+//! Blocks that are left out of the timing of a kernel.
+//!
+//! Blocks of a kernel run in waves, each as many blocks as the chip holds at a time. A window is the time in which as
+//! many blocks end as a wave has. The windows after the first one, in which blocks begin and caches fill, are steady when
+//! their mean is known well enough; then the next blocks are executed without timing, as many whole waves as may be left out.
+//! Those after them are timed again, and with the last ones the end of the kernel, in which fewer and fewer blocks run.
+
+use sim_memory::vocabulary::Cycle;
+
+use super::{AHEAD, BIAS, FEWEST, Rate, Sampling, Window};
+use crate::report::SampledReport;
+
+/// The same the first time: blocks that began together go apart for some time.
+const AHEAD_AT_FIRST: u64 = 3;
+
+/// What L2 holds: lines in use, dirty lines, and how many of either there can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct L2Use {
+    /// Lines in use, and lines.
+    pub used: [u64; 2],
+    /// Dirty lines, and as many as may be dirty.
+    pub dirty: [u64; 2],
+}
+
+impl L2Use {
+    /// Waves after which L2 is full of lines, or of dirty ones, where it was not before and fills as it has since `before`, so many
+    /// waves ago: from then on accesses take other times.
+    fn waves_until_full(&self, before: &Self, waves: u64) -> u64 {
+        let of = |[now, most]: [u64; 2], [before, _]: [u64; 2]| {
+            let full = most - most / 32;
+            if now >= full || now <= before { u64::MAX } else { (full - now) * waves / (now - before) }
+        };
+        of(self.used, before.used).min(of(self.dirty, before.dirty))
+    }
+}
+
+/// Blocks that are executed without timing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Skip {
+    /// Their grid.
+    pub grid: u32,
+    /// The first of them, in the order of dispatch.
+    pub from: u64,
+    /// The first one behind them.
+    pub to: u64,
+    rate: Rate,
+    wave: u64,
+}
+
+/// The kernel that runs alone, as the dispatcher sees it.
+#[derive(Debug)]
+struct Followed {
+    grid: u32,
+    /// Blocks of a wave.
+    wave: u64,
+    /// Blocks that have ended in the window under way.
+    ended: u64,
+    /// Warp instructions of each SM when its last block ended.
+    issued: Vec<u64>,
+    /// Where the window under way began.
+    begin: Cycle,
+    instructions: u64,
+    /// Windows that do not count: the first one, and the first one after blocks were left out.
+    settles: bool,
+    windows: Vec<Window>,
+    /// Windows so far.
+    seen: u64,
+    /// What L2 held after so many windows.
+    l2: Option<(u64, L2Use)>,
+    /// Blocks timed or left out so far.
+    covered: u64,
+    /// Some were left out.
+    left_out: bool,
+    /// Blocks wait for others: no more are left out.
+    all: bool,
+}
+
+/// What of the kernels of a run is left out.
+#[derive(Debug)]
+pub struct Windows {
+    sampling: Sampling,
+    followed: Option<Followed>,
+    /// The cycle at which blocks may be left out, or such are to be executed that have waited for others.
+    due: Option<(Cycle, Option<Skip>)>,
+    /// How often blocks that are left out have waited for others.
+    waits: u32,
+    /// What was left out, by grid.
+    left_out: Vec<LeftOut>,
+}
+
+/// Half the cycles after which blocks that wait for others are looked at again the first time; each time they wait twice as
+/// long.
+const WAIT: Cycle = 1024;
+
+/// What was left out of a grid.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LeftOut {
+    /// Blocks.
+    pub blocks: u64,
+    /// Their warp instructions.
+    pub instructions: u64,
+    /// Estimate of their cycles.
+    cycles: f64,
+    /// Sum of the squares of the half-widths of the intervals.
+    squares: f64,
+}
+
+impl LeftOut {
+    /// Estimate of the cycles, in whole ones.
+    pub fn cycles(&self) -> Cycle {
+        self.cycles.round() as Cycle
+    }
+
+    /// What a report says of a kernel that was timed for so many cycles and instructions.
+    pub fn report(&self, blocks: u64, cycles: Cycle, warp_instructions: u64) -> Option<SampledReport> {
+        let whole = cycles as f64 + self.cycles;
+        let half = self.squares.sqrt().hypot(BIAS * self.cycles);
+        (self.blocks > 0).then(|| SampledReport {
+            timed_blocks: blocks - self.blocks,
+            timed_cycles: cycles,
+            timed_warp_instructions: warp_instructions,
+            cycles_low: (whole - half).max(cycles as f64).floor() as Cycle,
+            cycles_high: (whole + half).ceil() as Cycle,
+        })
+    }
+}
+
+impl Windows {
+    pub(crate) fn new(sampling: Sampling) -> Self {
+        Self { sampling, followed: None, due: None, waits: 0, left_out: Vec::new() }
+    }
+
+    /// A block of a grid ended on an SM that has issued so many instructions of it by then. True if blocks may be left out: a
+    /// window has ended, and the rate is known well enough.
+    pub(crate) fn block_ended(&mut self, now: Cycle, grid: u32, wave: u64, sm: u32, issued: u64) -> bool {
+        if !matches!(&self.followed, Some(followed) if followed.grid == grid) {
+            self.followed = Some(Followed::new(grid, wave, now));
+        }
+        let error = self.sampling.error();
+        let Some(followed) = self.followed.as_mut() else { return false };
+        let window = followed.ended(now, sm, issued);
+        window
+            && !followed.all
+            && self.due.is_none()
+            && followed.rate(u64::MAX).is_some_and(|rate| rate.half_width <= error)
+    }
+
+    /// Blocks may be left out at a cycle.
+    pub(crate) fn set_due(&mut self, at: Cycle) {
+        self.due = Some((at, None));
+    }
+
+    /// It is not the time for it: later.
+    pub(crate) fn later(&mut self, by: Cycle) {
+        if let Some((at, _)) = &mut self.due {
+            *at += by;
+        }
+    }
+
+    /// Blocks of a grid, of which `next` is the next one to be sent, that are left out.
+    pub(crate) fn leave_out(&mut self, grid: u32, next: u64, blocks: u64, l2: L2Use) -> Option<Skip> {
+        let error = self.sampling.error();
+        let followed = self.followed.as_mut().filter(|followed| followed.grid == grid)?;
+        let wave = followed.wave;
+        let before = followed.l2.replace((followed.seen, l2));
+        // The blocks of a wave are left for the end.
+        let left = blocks.saturating_sub(next).saturating_sub(wave);
+        let (seen, before) = before?;
+        let full = l2.waves_until_full(&before, followed.seen - seen);
+        let ahead = if followed.left_out { AHEAD } else { AHEAD_AT_FIRST };
+        let waves = (left.min(ahead * followed.covered) / wave).min(full);
+        if waves < 2 {
+            return None;
+        }
+        let rate = followed.rate(waves).filter(|rate| rate.half_width <= error)?;
+        followed.windows.clear();
+        followed.settles = true;
+        followed.left_out = true;
+        followed.l2 = None;
+        followed.covered += waves * wave;
+        Some(Skip { grid, from: next, to: next + waves * wave, rate, wave })
+    }
+
+    /// The cycle at which blocks may be left out or are to be executed.
+    pub(crate) fn due(&self) -> Option<Cycle> {
+        self.due.map(|(at, _)| at)
+    }
+
+    /// It is time: gives the blocks that are still to be executed, if there are any.
+    pub(crate) fn take_due(&mut self) -> Option<Skip> {
+        self.due.take().and_then(|(_, skip)| skip)
+    }
+
+    /// They wait for blocks that are timed: more of the kernel are not left out.
+    pub(crate) fn wait(&mut self, now: Cycle, skip: Skip) {
+        if let Some(followed) = &mut self.followed {
+            followed.all = true;
+        }
+        self.waits += 1;
+        self.due = Some((now + (WAIT << self.waits.min(10)), Some(skip)));
+    }
+
+    /// They have been executed, with so many instructions.
+    pub(crate) fn executed(&mut self, skip: &Skip, instructions: u64) {
+        let grid = skip.grid as usize;
+        if self.left_out.len() <= grid {
+            self.left_out.resize(grid + 1, LeftOut::default());
+        }
+        let blocks = skip.to - skip.from;
+        let (cycles, half) = skip.rate.cycles(blocks as f64 / skip.wave as f64, instructions);
+        let sum = &mut self.left_out[grid];
+        sum.blocks += blocks;
+        sum.instructions += instructions;
+        sum.cycles += cycles;
+        sum.squares += half * half;
+    }
+
+    /// Cycles of all that was left out.
+    pub(crate) fn cycles(&self) -> Cycle {
+        self.left_out.iter().map(LeftOut::cycles).sum()
+    }
+
+    /// What was left out of a grid.
+    pub(crate) fn left_out(&self, grid: usize) -> LeftOut {
+        self.left_out.get(grid).copied().unwrap_or_default()
+    }
+}
+
+impl Followed {
+    fn new(grid: u32, wave: u64, now: Cycle) -> Self {
+        Self {
+            grid,
+            wave,
+            ended: 0,
+            issued: Vec::new(),
+            begin: now,
+            instructions: 0,
+            settles: true,
+            windows: Vec::new(),
+            seen: 0,
+            l2: None,
+            covered: 0,
+            left_out: false,
+            all: false,
+        }
+    }
+
+    /// A block ended. True where a window ended with it.
+    fn ended(&mut self, now: Cycle, sm: u32, issued: u64) -> bool {
+        let sm = sm as usize;
+        if self.issued.len() <= sm {
+            self.issued.resize(sm + 1, 0);
+        }
+        self.issued[sm] = issued;
+        self.ended += 1;
+        self.covered += 1;
+        if self.ended < self.wave {
+            return false;
+        }
+        let instructions = self.issued.iter().sum();
+        let window = Window { cycles: now - self.begin, instructions: instructions - self.instructions };
+        (self.ended, self.begin, self.instructions) = (0, now, instructions);
+        self.seen += 1;
+        if !std::mem::take(&mut self.settles) {
+            self.windows.push(window);
+        }
+        true
+    }
+
+    /// The rate of the windows so far, or of their later half, where it is known better.
+    fn rate(&self, waves: u64) -> Option<Rate> {
+        let all = &self.windows[..];
+        let half = &all[all.len() / 2..];
+        let rates = [all, half].into_iter().filter(|windows| windows.len() >= FEWEST);
+        rates.map(|windows| Rate::of(windows, waves)).min_by(|a, b| a.half_width.total_cmp(&b.half_width))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks of one SM that holds two at a time and ends a wave each 100 cycles, or as `times` says.
+    fn run(blocks: u64, percent: f64, times: impl Fn(u64) -> Cycle) -> (Windows, Vec<Skip>) {
+        run_with(blocks, percent, times, |_| L2Use { used: [7, 100], dirty: [1, 100] })
+    }
+
+    fn run_with(
+        blocks: u64,
+        percent: f64,
+        times: impl Fn(u64) -> Cycle,
+        l2: impl Fn(u64) -> L2Use,
+    ) -> (Windows, Vec<Skip>) {
+        let mut windows = Windows::new(Sampling::percent(percent).expect("an error"));
+        let (mut next, mut now, mut issued, mut skips) = (2, 0, 0, Vec::new());
+        let mut ended = 0;
+        while ended < blocks {
+            now += times(ended / 2);
+            for _ in 0..2.min(blocks - ended) {
+                issued += 50;
+                ended += 1;
+                next = (next + 1).min(blocks);
+                if windows.block_ended(now, 0, 2, 0, issued)
+                    && let Some(skip) = windows.leave_out(0, next, blocks, l2(ended))
+                {
+                    windows.executed(&skip, 50 * (skip.to - skip.from));
+                    ended += skip.to - skip.from;
+                    next = skip.to;
+                    skips.push(skip);
+                }
+            }
+        }
+        (windows, skips)
+    }
+
+    #[test]
+    fn steady_blocks_are_left_out_in_whole_waves() {
+        let (windows, skips) = run(1000, 2.0, |_| 100);
+        let left = windows.left_out(0);
+        // After a window to settle and four that count, and one more that shows how L2 fills: 6 waves, then 3 times as many.
+        assert_eq!((skips[0].from, skips[0].to), (14, 50));
+        assert!(left.blocks > 900 && left.instructions == 50 * left.blocks, "{left:?}");
+        assert_eq!(left.cycles(), 50 * left.blocks);
+        assert_eq!(left.squares, 0.0);
+        for skip in &skips {
+            assert!((skip.to - skip.from) % 2 == 0 && skip.to <= 998, "{skip:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_that_vary_are_timed_until_their_mean_is_known() {
+        // Waves of 100 to 140 cycles.
+        let uneven = |wave: u64| 100 + wave * wave * 31 % 41;
+        let (windows, skips) = run(4000, 2.0, uneven);
+        assert!(skips[0].from > 40, "{skips:?}");
+        let left = windows.left_out(0);
+        let all: u64 = (0..2000).map(uneven).sum();
+        let expected = left.blocks as f64 * all as f64 / 4000.0;
+        assert!((left.cycles - expected).abs() < left.squares.sqrt() + 1.0, "{left:?}, {expected}");
+        // A smaller error is not reached, and nothing is left out.
+        assert_eq!(run(400, 0.1, uneven).1, []);
+        // Waves that differ in turn are as steady as two of them together.
+        let (windows, skips) = run(4000, 2.0, |wave| if wave % 2 == 0 { 100 } else { 120 });
+        let left = windows.left_out(0);
+        assert!(skips[0].from < 30 && (left.cycles - 55.0 * left.blocks as f64).abs() < 1.0, "{left:?}");
+    }
+
+    #[test]
+    fn blocks_are_left_out_until_l2_is_full() {
+        // 10 lines a wave, of 960 before it is full.
+        let l2 = |ended| L2Use { used: [5 * ended, 992], dirty: [0, 992] };
+        let skips = run_with(1000, 2.0, |_| 100, l2).1;
+        assert_eq!((skips[0].from, skips[0].to), (14, 50));
+        assert!(skips[1].to <= 200, "{skips:?}");
+        // A full one, and one that does not fill, are no limit.
+        for [now, most] in [[980, 992], [7, 992]] {
+            let skips = run_with(1000, 2.0, |_| 100, |_| L2Use { used: [now, most], dirty: [now, most] }).1;
+            assert_eq!((skips[1].from, skips[1].to), (62, 962), "{skips:?}");
+        }
+    }
+
+    #[test]
+    fn other_times_later_are_seen() {
+        let (_, skips) = run(20_000, 2.0, |wave| if wave < 1000 { 100 } else { 200 });
+        assert!(skips.len() >= 3, "{skips:?}");
+        assert!(skips.iter().all(|skip| skip.to - skip.from <= AHEAD * skip.from), "{skips:?}");
+    }
+}

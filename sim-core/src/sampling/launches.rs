@@ -1,0 +1,157 @@
+//! Launches of a kernel that are executed without timing, since others like them were timed.
+//!
+//! Launches of one kernel with one shape form a group. Its first ones are timed. When their rate is known well enough, some
+//! are left out, many more with each time that it is found again. A launch that did more or less than all that were timed is
+//! followed by one that is timed.
+
+use std::collections::BTreeMap;
+
+use sim_memory::vocabulary::Cycle;
+
+use super::{AHEAD, BIAS, FEWEST, Rate, Sampling, Window};
+use crate::grid::Kernel;
+use crate::report::SampledReport;
+
+/// Timed launches by which a group is judged: the last ones.
+const MOST: usize = 16;
+
+/// By how much the instructions of a launch may differ from those of all timed ones: one part in so many.
+const LIKE: u64 = 10;
+
+/// Launches of a kernel with one shape.
+#[derive(Debug, Default)]
+struct Group {
+    /// The last ones that were timed.
+    timed: Vec<Window>,
+    /// All so far.
+    seen: u64,
+    /// Launches still to be left out.
+    left_out: u64,
+    /// One was timed since it was last decided.
+    asks: bool,
+}
+
+/// Name, blocks, threads, bytes of dynamic shared memory, and blocks of a cluster.
+type Shape = (String, [u32; 3], [u32; 3], u32, [u32; 3]);
+
+/// The groups of a context.
+#[derive(Debug, Default)]
+pub struct Groups(BTreeMap<Shape, Group>);
+
+fn shape(kernel: &Kernel) -> Shape {
+    (kernel.name.to_string(), kernel.grid, kernel.block, kernel.dynamic_shared, kernel.cluster)
+}
+
+impl Groups {
+    /// True if a launch is left out.
+    pub fn leaves_out(&mut self, kernel: &Kernel, sampling: Sampling) -> bool {
+        self.0.entry(shape(kernel)).or_default().leaves_out(sampling)
+    }
+
+    /// A launch was timed.
+    pub fn timed(&mut self, kernel: &Kernel, cycles: Cycle, instructions: u64) {
+        self.0.entry(shape(kernel)).or_default().timed_for(cycles, instructions);
+    }
+
+    /// A launch was left out, and had so many instructions. Gives its cycles, and what a report says of them.
+    pub fn left_out(&mut self, kernel: &Kernel, instructions: u64) -> (Cycle, SampledReport) {
+        self.0.entry(shape(kernel)).or_default().left_out_with(instructions)
+    }
+}
+
+impl Group {
+    fn leaves_out(&mut self, sampling: Sampling) -> bool {
+        // It is asked when one more was timed, so that those that are left out are followed by one that is timed.
+        if std::mem::take(&mut self.asks) && self.steady(sampling) {
+            self.left_out = AHEAD * self.seen;
+        }
+        self.seen += 1;
+        let left_out = self.left_out > 0;
+        self.left_out -= u64::from(left_out);
+        left_out
+    }
+
+    fn timed_for(&mut self, cycles: Cycle, instructions: u64) {
+        if self.timed.len() == MOST {
+            self.timed.remove(0);
+        }
+        self.timed.push(Window { cycles, instructions });
+        self.asks = true;
+    }
+
+    fn left_out_with(&mut self, instructions: u64) -> (Cycle, SampledReport) {
+        let timed = self.timed.iter().map(|timed| timed.instructions);
+        let (least, most) = (timed.clone().min().unwrap_or(0), timed.max().unwrap_or(0));
+        if instructions < least - least / LIKE || instructions > most + most / LIKE {
+            self.left_out = 0;
+        }
+        let (cycles, half) = self.rate().cycles(1.0, instructions);
+        let half = half.hypot(BIAS * cycles);
+        let report = SampledReport {
+            cycles_low: (cycles - half).max(0.0).floor() as Cycle,
+            cycles_high: (cycles + half).ceil() as Cycle,
+            ..SampledReport::default()
+        };
+        (cycles.round() as Cycle, report)
+    }
+
+    /// The rate of a launch like those that were timed.
+    fn rate(&self) -> Rate {
+        let half = &self.timed[self.timed.len() / 2..];
+        let all = Rate::of_each(&self.timed);
+        if half.len() < FEWEST {
+            return all;
+        }
+        let later = Rate::of_each(half);
+        if later.half_width < all.half_width { later } else { all }
+    }
+
+    fn steady(&self, sampling: Sampling) -> bool {
+        self.timed.len() >= FEWEST && self.rate().half_width <= sampling.error()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(times: impl Fn(u64) -> (Cycle, u64), launches: u64) -> (Vec<u64>, Vec<SampledReport>) {
+        let mut group = Group::default();
+        let sampling = Sampling::percent(2.0).expect("an error");
+        let (mut timed, mut left_out) = (Vec::new(), Vec::new());
+        for launch in 0..launches {
+            let (cycles, instructions) = times(launch);
+            if group.leaves_out(sampling) {
+                left_out.push(group.left_out_with(instructions).1);
+            } else {
+                timed.push(launch);
+                group.timed_for(cycles, instructions);
+            }
+        }
+        (timed, left_out)
+    }
+
+    #[test]
+    fn launches_are_left_out_when_their_rate_is_known_and_looked_at_again() {
+        let (timed, left_out) = group(|launch| (1000 + launch % 2, 500), 2000);
+        assert_eq!(timed, [0, 1, 2, 3, 64, 1040]);
+        assert_eq!(left_out.len(), 1994);
+        assert!(
+            left_out.iter().all(|of| of.cycles_low < 1000 && of.cycles_high > 1001 && of.cycles_high < 1035)
+        );
+    }
+
+    #[test]
+    fn launches_that_did_more_are_followed_by_one_that_is_timed() {
+        let (timed, left_out) = group(|launch| if launch < 20 { (1000, 500) } else { (2000, 1000) }, 60);
+        assert_eq!(timed[..5], [0, 1, 2, 3, 21]);
+        // The first of them by its instructions.
+        assert!(left_out[16].cycles_low < 2000 && left_out[16].cycles_high > 2000, "{:?}", left_out[16]);
+    }
+
+    #[test]
+    fn launches_that_have_no_rate_are_timed() {
+        let (timed, left_out) = group(|launch| (1000 + (launch + 30) * (launch + 30) * 37 % 700, 500), 60);
+        assert_eq!((timed.len(), left_out.len()), (60, 0));
+    }
+}

@@ -1,0 +1,261 @@
+//! Kernels of which a part of the blocks is timed: all results are computed, cycles are estimated, and what is not known is
+//! left out.
+
+#![allow(missing_docs, reason = "tests")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use sim_core::report::{DeviceReport, KernelReport};
+use sim_core::sampling::Sampling;
+use sim_frontend::diagnostic::Source;
+use warpsim::device::{Device, DeviceRequest, Kernel};
+
+/// `work`: each thread keeps a value in local memory over a barrier, and each block counts itself. `chain`: each block waits
+/// for the one before it. `wait`: the same, but for the one behind it.
+const PTX: &str = "
+.version 6.0
+.target sm_70
+.address_size 64
+.visible .entry work(.param .u64 at, .param .u64 count, .param .u32 most) {
+    .reg .b64 %a, %c, %o;
+    .reg .b32 %r, %t, %n, %b, %i, %m;
+    .reg .pred %p;
+    .local .align 4 .b32 kept[8];
+    ld.param.u64 %a, [at];
+    ld.param.u64 %c, [count];
+    ld.param.u32 %m, [most];
+    mov.u32 %t, %tid.x;
+    mov.u32 %n, %ntid.x;
+    mov.u32 %b, %ctaid.x;
+    mad.lo.u32 %i, %b, %n, %t;
+    mul.wide.u32 %o, %i, 4;
+    add.s64 %a, %a, %o;
+    st.local.u32 [kept+8], %i;
+    bar.sync 0;
+    and.b32 %n, %b, %m;
+    add.u32 %n, %n, 16;
+loop:
+    mad.lo.u32 %r, %n, %r, %t;
+    sub.u32 %n, %n, 1;
+    setp.ne.u32 %p, %n, 0;
+    @%p bra loop;
+    setp.ne.u32 %p, %t, 0;
+    @!%p red.global.add.u32 [%c], 1;
+    ld.local.u32 %r, [kept+8];
+    add.u32 %r, %r, 7;
+    st.global.u32 [%a], %r;
+    ret;
+}
+.visible .entry chain(.param .u64 flags) {
+    .reg .b64 %a, %o;
+    .reg .b32 %r, %t, %b;
+    .reg .pred %p;
+    ld.param.u64 %a, [flags];
+    mov.u32 %t, %tid.x;
+    setp.ne.u32 %p, %t, 0;
+    @%p ret;
+    mov.u32 %b, %ctaid.x;
+    mul.wide.u32 %o, %b, 4;
+    add.s64 %a, %a, %o;
+spin:
+    ld.acquire.gpu.global.u32 %r, [%a];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra spin;
+    add.u32 %r, %r, 1;
+    st.release.gpu.global.u32 [%a+4], %r;
+    ret;
+}
+";
+
+fn device(sampling: Option<f64>, change: impl FnOnce(&mut DeviceRequest)) -> Device {
+    let mut request = DeviceRequest {
+        chip: "v100".into(),
+        set: vec!["limits.NumProcessors=2".into()],
+        sampling: sampling.map(|percent| Sampling::percent(percent).expect("an error")),
+        ..DeviceRequest::default()
+    };
+    change(&mut request);
+    Device::new(&request).unwrap_or_else(|errors| panic!("{}", errors[0]))
+}
+
+/// Runs `work` on so many blocks in each of so many streams. Gives the report, its buffer, and the count.
+fn work(device: &mut Device, blocks: u32, streams: u32, most: u32) -> (DeviceReport, Vec<u8>, u32) {
+    let module = device.load(&Source::new("work.ptx", PTX)).unwrap_or_else(|error| panic!("{error}"));
+    let bytes = u64::from(blocks) * 128 * 4;
+    let [at, count] = [bytes, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+    device.write(count, &[0; 4]).expect("allocated");
+    let params = [&at.to_le_bytes()[..], &count.to_le_bytes(), &most.to_le_bytes()].concat();
+    for stream in 0..streams {
+        let kernel = Kernel { stream, ..Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params) };
+        device.launch(&kernel).unwrap_or_else(|error| panic!("{error}"));
+    }
+    device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    let mut out = vec![0; bytes as usize];
+    let mut counted = [0; 4];
+    device.read(at, &mut out).expect("allocated");
+    device.read(count, &mut counted).expect("allocated");
+    (device.take().expect("nothing is queued").report, out, u32::from_le_bytes(counted))
+}
+
+/// Checks what a sampled kernel says against all of it, timed.
+fn agrees(sampled: &KernelReport, whole: &KernelReport) {
+    let of = sampled.sampled.unwrap_or_else(|| panic!("it was sampled: {sampled:?}"));
+    let blocks: u64 = whole.grid.iter().map(|&n| u64::from(n)).product();
+    assert!(of.timed_blocks * 2 < blocks, "{of:?} of {blocks}");
+    assert!(of.timed_cycles < sampled.cycles && of.timed_warp_instructions < sampled.warp_instructions);
+    let error = sampled.cycles as f64 / whole.cycles as f64 - 1.0;
+    assert!(error.abs() < 0.03, "{} for {}", sampled.cycles, whole.cycles);
+    assert!((of.cycles_low..=of.cycles_high).contains(&whole.cycles), "{of:?}: {}", whole.cycles);
+    let counts = |kernel: &KernelReport| {
+        let kernel = kernel.clone();
+        (
+            kernel.warp_instructions,
+            kernel.thread_instructions,
+            kernel.machine_instructions,
+            kernel.active_lanes,
+        )
+    };
+    assert_eq!(counts(sampled), counts(whole));
+    assert_eq!(sampled.end_cycle - sampled.start_cycle, sampled.cycles);
+}
+
+#[test]
+fn all_blocks_are_executed_and_their_cycles_estimated() {
+    for policy in ["crs_stack", "convergence_barriers", "mimd"] {
+        let of = |sampling| {
+            let mut device = device(sampling, |request| request.policy = Some(policy.into()));
+            work(&mut device, 3000, 1, 0)
+        };
+        let (whole, sampled) = (of(None), of(Some(2.0)));
+        assert_eq!((&sampled.1, sampled.2), (&whole.1, 3000), "{policy}");
+        agrees(&sampled.0.kernels[0], &whole.0.kernels[0]);
+        assert!(sampled.0.is_sampled() && sampled.0.blocks == 3000);
+        assert_eq!(sampled.0.cycles, sampled.0.kernels[0].cycles);
+        assert_eq!(sampled.0.warp_instructions, whole.0.warp_instructions);
+        assert!(!whole.0.is_sampled());
+    }
+}
+
+#[test]
+fn blocks_of_uneven_work_are_counted_by_their_instructions() {
+    // The number of trips follows bits of the block's number: it grows over eight waves.
+    let whole = work(&mut device(None, |_| {}), 4000, 1, 0xf0);
+    let sampled = work(&mut device(Some(3.0), |_| {}), 4000, 1, 0xf0);
+    assert_eq!((&sampled.1, sampled.2), (&whole.1, 4000));
+    let (own, all) = (&sampled.0.kernels[0], &whole.0.kernels[0]);
+    assert_eq!(own.warp_instructions, all.warp_instructions);
+    if let Some(of) = own.sampled {
+        let error = own.cycles as f64 / all.cycles as f64 - 1.0;
+        assert!(error.abs() < 0.08, "{of:?}: {} for {}", own.cycles, all.cycles);
+    }
+}
+
+#[test]
+fn blocks_may_wait_for_blocks_before_them() {
+    let run = |sampling| {
+        let mut device = device(sampling, |_| {});
+        let module = device.load(&Source::new("chain.ptx", PTX)).expect("a module");
+        let flags = device.malloc("flags", 4 * 1201, 1).expect("fits");
+        device.write(flags, &[0; 4 * 1201]).expect("allocated");
+        device.write(flags, &1u32.to_le_bytes()).expect("allocated");
+        let kernel = Kernel::new(module, "chain", [1200, 1, 1], [32, 1, 1], &flags.to_le_bytes());
+        device.launch(&kernel).expect("a launch");
+        device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+        let mut out = vec![0; 4 * 1201];
+        device.read(flags, &mut out).expect("allocated");
+        (device.take().expect("nothing is queued").report, out)
+    };
+    let (whole, sampled) = (run(None), run(Some(5.0)));
+    assert!(sampled.0.is_sampled(), "{:?}", sampled.0.kernels);
+    assert_eq!(sampled.1, whole.1);
+    assert!(sampled.0.kernels[0].warp_instructions >= 1200 * 8);
+}
+
+#[test]
+fn what_a_sample_cannot_tell_is_timed() {
+    // Few blocks; several kernels at a time.
+    for (blocks, streams) in [(40, 1), (2000, 2)] {
+        let whole = work(&mut device(None, |_| {}), blocks, streams, 0);
+        let sampled = work(&mut device(Some(2.0), |_| {}), blocks, streams, 0);
+        if streams == 1 {
+            assert_eq!(sampled.0, whole.0);
+        }
+        assert_eq!(sampled.2, blocks * streams);
+    }
+}
+
+#[test]
+fn a_sample_is_the_same_for_any_threads_and_launches_follow_one_another() {
+    let run = |change: &dyn Fn(&mut DeviceRequest)| {
+        let mut device = device(Some(2.0), change);
+        let first = work(&mut device, 2000, 1, 0);
+        let second = work(&mut device, 2500, 1, 0);
+        (first, second)
+    };
+    let expected = run(&|_| {});
+    assert!(expected.0.0.is_sampled() && expected.1.0.is_sampled());
+    for threads in [2, 3] {
+        assert_eq!(run(&|request| request.threads = threads), expected, "{threads} threads");
+    }
+    assert_eq!(run(&|request| request.check = "full".into()), expected);
+}
+
+fn warpsim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
+}
+
+const RUN: [&str; 7] = ["run", "blackscholes", "--chip", "gtx480", "--set", "n=262144", "--sample=3%"];
+
+fn json(more: &[&str]) -> Value {
+    let out = warpsim(&[&RUN[..], &["--json"], more].concat());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).expect("JSON")
+}
+
+#[test]
+fn reports_have_what_is_known_of_a_sample() {
+    let report = json(&[]);
+    let sampled = &report["kernels"][0]["sampled"];
+    assert!(sampled["timed_blocks"].as_u64().is_some_and(|blocks| blocks < 2048), "{report}");
+    assert_eq!(report["result"], "pass");
+    for (name, known) in [("cycles", true), ("warp_instructions", true), ("issued", false), ("by_sm", false)]
+    {
+        assert_eq!(report.get(name).is_some(), known, "{name}");
+    }
+    assert_eq!([&report["memory"], &report["stalls"]], [&serde_json::json!({}); 2]);
+    // The same for any length of epochs.
+    for epoch in ["1", "7"] {
+        assert_eq!(json(&["--epoch", epoch, "--threads", "2"]), report, "{epoch}");
+    }
+    let out = String::from_utf8(warpsim(&RUN).stdout).expect("text");
+    for part in ["; sampled: ", " cycles with 95 % confidence, ", "bound: Not known: kernels were sampled."] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(!out.contains("issue slots") && !out.contains("memory: "), "{out}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("out").display().to_string();
+    let out = warpsim(&[&RUN[..], &["--out", &page]].concat());
+    assert!(out.status.success(), "{out:?}");
+    let out = warpsim(&["report", &page, "-o", &format!("{page}/report.html")]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn samples_that_cannot_be_are_refused() {
+    for (more, words) in [
+        (&["--sample=0"][..], "0 % is no error of a sample; 0.01 to 50 % are"),
+        (&["--sample=x"], "`x` is no percentage"),
+        (&["--sample", "--functional"], "--sample cannot be used with --functional"),
+        (&["--sample", "--profile"], "--sample cannot be used with --profile"),
+        (&["--sample", "--sample-every", "100"], "--sample cannot be used with --sample-every"),
+        (&["--sample", "--check", "races"], "--sample cannot be used with --check races"),
+        (&["--sample", "--check", "memory-model"], "--sample cannot be used with --check memory-model"),
+    ] {
+        let out = warpsim(&[&["run", "vecadd", "--chip", "gtx480"], more].concat());
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && error.contains(words), "{more:?}: {error}");
+    }
+    let out = warpsim(&["trace", "vecadd", "--chip", "gtx480", "--sample", "-o", "never"]);
+    assert!(out.status.code() == Some(2), "{out:?}");
+}
