@@ -153,8 +153,8 @@ fn blocks_of_uneven_work_are_counted_by_their_instructions() {
 
 #[test]
 fn blocks_may_wait_for_blocks_before_them() {
-    let run = |sampling| {
-        let mut device = device(sampling, |_| {});
+    let run = |sampling, threads| {
+        let mut device = device(sampling, |request| request.threads = threads);
         let module = device.load(&Source::new("chain.ptx", PTX)).expect("a module");
         let flags = device.malloc("flags", 4 * 1201, 1).expect("fits");
         device.write(flags, &[0; 4 * 1201]).expect("allocated");
@@ -166,10 +166,11 @@ fn blocks_may_wait_for_blocks_before_them() {
         device.read(flags, &mut out).expect("allocated");
         (device.take().expect("nothing is queued").report, out)
     };
-    let (whole, sampled) = (run(None), run(Some(5.0)));
+    let (whole, sampled) = (run(None, 1), run(Some(5.0), 1));
     assert!(sampled.0.is_sampled(), "{:?}", sampled.0.kernels);
     assert_eq!(sampled.1, whole.1);
     assert!(sampled.0.kernels[0].warp_instructions >= 1200 * 8);
+    assert_eq!(run(Some(5.0), 2), sampled);
 }
 
 #[test]

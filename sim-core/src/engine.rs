@@ -71,6 +71,8 @@ pub struct Engine<P> {
     sampler: Option<Sampler>,
     /// The check against the memory model, if it is asked for.
     checker: Option<Box<Checker>>,
+    /// Nothing is left to do but blocks that are executed without timing.
+    rests: bool,
 }
 
 /// Minimum number of cycles between two instruction counts.
@@ -99,6 +101,7 @@ impl<P: Reconvergence> Engine<P> {
             next_count: Cycle::MAX,
             sampler: None,
             checker: None,
+            rests: false,
         }
     }
 
@@ -111,10 +114,11 @@ impl<P: Reconvergence> Engine<P> {
         reset_partition: impl FnMut(usize, &mut Partition),
     ) {
         let sms = self.sms().count();
-        let Self { workers, dispatcher, lookahead: _, now, lookout, next_count, sampler, checker } = self;
+        let Self { workers, dispatcher, lookahead: _, now, lookout, next_count, sampler, checker, rests } =
+            self;
         *dispatcher = Dispatcher::new(chip, sms);
         (*now, *lookout, *next_count) = (0, Lookout::new(), Cycle::MAX);
-        (*sampler, *checker) = (None, None);
+        (*sampler, *checker, *rests) = (None, None, false);
         workers::reset(workers, reset_sm, reset_partition);
     }
 
@@ -193,8 +197,13 @@ impl<P: Reconvergence> Engine<P> {
     /// Blocks that are to be executed wait for others: they are asked for again after some time.
     pub fn wait(&mut self, skip: Skip) {
         if let Some(windows) = &mut self.dispatcher.windows {
-            windows.wait(self.now, skip);
+            windows.wait(skip);
         }
+    }
+
+    /// True where nothing runs that blocks which are to be executed could wait for.
+    pub fn rests(&self) -> bool {
+        self.rests
     }
 
     /// What was left out of the timing of a grid.
@@ -235,6 +244,7 @@ impl<P: Reconvergence> Engine<P> {
             control.max_instructions.map_or(Cycle::MAX, |most| self.count_after(self.now, most));
         self.sampler = control.sample.map(|(every, base)| Sampler::new(every, base));
         let mut epochs = 0;
+        self.rests = false;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
                 Ok(Turn::Look) if self.pauses_before_look() => {
@@ -281,6 +291,7 @@ impl<P: Reconvergence> Engine<P> {
         if matches!(result, Ok(Turn::Over))
             && let Some(skip) = self.dispatcher.windows.as_mut().and_then(|windows| windows.take_due())
         {
+            self.rests = true;
             return Ok(Some(skip));
         }
         match result {

@@ -27,8 +27,8 @@ use crate::touched::Touched;
 /// What executes the blocks.
 pub(super) struct Beside<P> {
     machine: Functional<P>,
-    /// The blocks that have not ended, since they wait for others; instructions before them; and the engine's clock when they were last looked at.
-    waits: Option<(Skip, u64, Cycle)>,
+    /// Blocks have not ended, since they wait for others: warp instructions before them.
+    waits: Option<u64>,
 }
 
 impl<P: Reconvergence> Beside<P> {
@@ -76,7 +76,7 @@ impl Context {
         let went = beside.machine.go_on(kernel, &stop);
         let mut stuck = went.map_err(|halt| self.halted(halt))?;
         // Where nothing runs any more that they could wait for, they may wait for those behind them.
-        let rest = waited.is_some_and(|(_, _, at)| at == engine.now());
+        let rest = waited.is_some() && engine.rests();
         if stuck.is_some() && rest {
             beside.machine.widen(self.room(kernel).most);
             stuck = beside.machine.go_on(kernel, &stop).map_err(|halt| self.halted(halt))?;
@@ -90,7 +90,7 @@ impl Context {
         for (partition, lines) in engine.partitions().zip(&last) {
             partition.renew(lines);
         }
-        let before = waited.map_or(before, |(_, before, _)| before);
+        let before = waited.unwrap_or(before);
         match stuck {
             None => {
                 let now = beside.machine.counts().get(skip.grid as usize);
@@ -99,7 +99,7 @@ impl Context {
             // Nobody has done anything since.
             Some(fault) if rest => return Err(SimError::Stopped(fault)),
             Some(_) => {
-                beside.waits = Some((skip, before, engine.now()));
+                beside.waits = Some(before);
                 engine.wait(skip);
             }
         }

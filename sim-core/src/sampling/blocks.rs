@@ -82,8 +82,9 @@ pub struct Windows {
     followed: Option<Followed>,
     /// The cycle at which blocks may be left out, or such are to be executed that have waited for others.
     due: Option<(Cycle, Option<Skip>)>,
-    /// How often blocks that are left out have waited for others.
+    /// How often blocks that are left out have waited for others, and the cycle at which they were looked at last.
     waits: u32,
+    looked: Cycle,
     /// What was left out, by grid.
     left_out: Vec<LeftOut>,
 }
@@ -127,7 +128,7 @@ impl LeftOut {
 
 impl Windows {
     pub(crate) fn new(sampling: Sampling) -> Self {
-        Self { sampling, followed: None, due: None, waits: 0, left_out: Vec::new() }
+        Self { sampling, followed: None, due: None, waits: 0, looked: 0, left_out: Vec::new() }
     }
 
     /// A block of a grid ended on an SM that has issued so many instructions of it by then. True if blocks may be left out: a
@@ -188,16 +189,18 @@ impl Windows {
 
     /// It is time: gives the blocks that are still to be executed, if there are any.
     pub(crate) fn take_due(&mut self) -> Option<Skip> {
-        self.due.take().and_then(|(_, skip)| skip)
+        let (at, skip) = self.due.take()?;
+        self.looked = at;
+        skip
     }
 
     /// They wait for blocks that are timed: more of the kernel are not left out.
-    pub(crate) fn wait(&mut self, now: Cycle, skip: Skip) {
+    pub(crate) fn wait(&mut self, skip: Skip) {
         if let Some(followed) = &mut self.followed {
             followed.all = true;
         }
         self.waits += 1;
-        self.due = Some((now + (WAIT << self.waits.min(10)), Some(skip)));
+        self.due = Some((self.looked + (WAIT << self.waits.min(10)), Some(skip)));
     }
 
     /// They have been executed, with so many instructions.
