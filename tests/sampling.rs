@@ -202,6 +202,50 @@ fn a_sample_is_the_same_for_any_threads_and_launches_follow_one_another() {
     assert_eq!(run(&|request| request.check = "full".into()), expected);
 }
 
+#[test]
+fn launches_like_others_are_executed_and_estimated() {
+    let run = |sampling| {
+        let mut device = device(sampling, |_| {});
+        let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
+        let [at, count] = [32 * 128 * 4, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        device.write(count, &[0; 4]).expect("allocated");
+        let params = [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes()].concat();
+        let mut kernels = Vec::new();
+        for launch in 0..60 {
+            device.launch(&Kernel::new(module, "work", [32, 1, 1], [128, 1, 1], &params)).expect("a launch");
+            // Some of those that are left out are queued together.
+            if launch < 20 || launch % 2 == 1 {
+                device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+                let run = device.take().expect("nothing is queued").report;
+                assert_eq!(run.cycles, run.kernels.iter().map(|kernel| kernel.cycles).sum::<u64>());
+                assert_eq!(run.blocks, 32 * run.kernels.len() as u64);
+                kernels.extend(run.kernels);
+            }
+        }
+        let mut counted = [0; 4];
+        device.read(count, &mut counted).expect("allocated");
+        (kernels, u32::from_le_bytes(counted))
+    };
+    let ((whole, all), (sampled, counted)) = (run(None), run(Some(5.0)));
+    assert_eq!((all, counted), (60 * 32, 60 * 32));
+    let timed = sampled.iter().filter(|kernel| kernel.sampled.is_none()).count();
+    assert!((4..30).contains(&timed), "{timed} are timed");
+    let cycles = |kernels: &[KernelReport]| kernels.iter().map(|kernel| kernel.cycles).sum::<u64>() as f64;
+    assert!(
+        (cycles(&sampled) / cycles(&whole) - 1.0).abs() < 0.05,
+        "{} {}",
+        cycles(&sampled),
+        cycles(&whole)
+    );
+    for (own, whole) in sampled.iter().zip(&whole) {
+        assert_eq!(own.warp_instructions, whole.warp_instructions);
+        assert!(!own.functional && own.launch_cycles == whole.launch_cycles);
+        let Some(of) = own.sampled else { continue };
+        assert_eq!((of.timed_blocks, of.timed_cycles), (0, 0));
+        assert!((of.cycles_low..=of.cycles_high).contains(&own.cycles), "{of:?}");
+    }
+}
+
 fn warpsim(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
 }

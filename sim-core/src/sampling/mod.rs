@@ -111,10 +111,10 @@ impl Rate {
         rates.min_by(|a, b| a.half_width.total_cmp(&b.half_width)).unwrap_or(unknown)
     }
 
-    /// The rate of windows, for another one like them.
-    fn of_each(windows: &[Window]) -> Self {
-        let by_number = Self::spread(windows, 1, |_| 1.0, false);
-        let by_instruction = Self::spread(windows, 1, |window| window.instructions as f64, true);
+    /// The rate of launches, for so many more like them.
+    fn of_launches(launches: &[Window], more: u64) -> Self {
+        let by_number = Self::spread(launches, more, |_| 1.0, false);
+        let by_instruction = Self::spread(launches, more, |window| window.instructions as f64, true);
         if by_number.half_width < by_instruction.half_width { by_number } else { by_instruction }
     }
 
