@@ -156,19 +156,20 @@ impl Figures {
     /// The counters of a run. What the chip can do, and latencies, which cannot be summed, are left out.
     pub fn of(report: &DeviceReport) -> Self {
         let count = |value: u64| Some(value as f64);
+        let of_all = Self {
+            cycles: count(report.cycles),
+            launch_cycles: count(report.launch_cycles),
+            time_us: Some(report.time_us.micros()),
+            launch_us: Some(report.launch_us.micros()),
+            warp_instructions: count(report.warp_instructions),
+            thread_instructions: count(report.thread_instructions),
+            control_instructions: count(report.control_instructions),
+            machine_instructions: count(report.machine_instructions),
+            lane_utilisation_ppm: count(report.lane_utilisation_ppm),
+            ..Self::default()
+        };
         if report.is_sampled() {
-            return Self {
-                cycles: count(report.cycles),
-                launch_cycles: count(report.launch_cycles),
-                time_us: Some(report.time_us.micros()),
-                launch_us: Some(report.launch_us.micros()),
-                warp_instructions: count(report.warp_instructions),
-                thread_instructions: count(report.thread_instructions),
-                control_instructions: count(report.control_instructions),
-                machine_instructions: count(report.machine_instructions),
-                lane_utilisation_ppm: count(report.lane_utilisation_ppm),
-                ..Self::default()
-            };
+            return of_all;
         }
         let cache = |stats: &CacheStats| Cache {
             hits: count(stats.hits),
@@ -179,15 +180,6 @@ impl Figures {
         };
         let (memory, dram) = (&report.memory, &report.memory.dram);
         Self {
-            cycles: count(report.cycles),
-            launch_cycles: count(report.launch_cycles),
-            time_us: Some(report.time_us.micros()),
-            launch_us: Some(report.launch_us.micros()),
-            warp_instructions: count(report.warp_instructions),
-            thread_instructions: count(report.thread_instructions),
-            control_instructions: count(report.control_instructions),
-            machine_instructions: count(report.machine_instructions),
-            lane_utilisation_ppm: count(report.lane_utilisation_ppm),
             issued: count(report.issued),
             stalls: report.stalls.iter().map(|(reason, slots)| (reason.clone(), *slots as f64)).collect(),
             warp_cycles: count(report.warp_cycles),
@@ -234,7 +226,7 @@ impl Figures {
                 busy_cycles: tensor.busy_cycles as f64,
                 active_cycles: tensor.active_cycles as f64,
             }),
-            machine: Machine::default(),
+            ..of_all
         }
     }
 

@@ -153,7 +153,7 @@ pub struct Request {
 /// It is none.
 pub fn sampling(text: &str) -> Result<Sampling, String> {
     let percent = text.strip_suffix('%').unwrap_or(text);
-    Sampling::percent(percent.parse().map_err(|_| format!("`{text}` is no percentage"))?)
+    Sampling::try_from(percent.parse::<f64>().map_err(|_| format!("`{text}` is no percentage"))?)
 }
 
 impl Request {

@@ -163,6 +163,27 @@ fn launches_that_cannot_be_are_called_what_cuda_calls_them() {
     }
 }
 
+/// Of launches like others some are timed, and all executed.
+#[test]
+fn launches_of_a_sampled_program_are_estimated() {
+    let Some((compiler, library)) = tools() else { return };
+    let program = compiled(&compiler, "many", "../tests/programs/many.cu", "shared", &[]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    let output = ran(&library, &["--sample=10%", "--out", path], &[&program]);
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out == "cudaSuccess: 2661120\n", "{out}{err}");
+    assert!(err.contains(", sampled: cycles are estimates\n"), "{err}");
+    let report = std::fs::read(folder.path().join("report.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    let kernels = report["kernels"].as_array().expect("a list");
+    let estimated = |kernel: &&serde_json::Value| kernel["sampled"]["cycles_low"].is_u64();
+    let count = kernels.iter().filter(estimated).count();
+    assert!(kernels.len() == 41 && (20..37).contains(&count), "{count} are estimated");
+    assert!(!estimated(&&kernels[40]), "another shape");
+    assert!(report["cycles"].is_u64() && report.get("issued").is_none(), "{report}");
+}
+
 /// The heap of `malloc` and the buffer of `printf` have the sizes that a program sets, also in a launch that was recorded.
 #[test]
 fn limits_of_the_device_runtime_are_what_a_program_sets() {

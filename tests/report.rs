@@ -6,164 +6,10 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
+use common::page::{DESK, PHONE, browser, check, list, look, number, numbers_of, saved, section, table};
 use common::{Folder, json, parse, text, warpsim};
 use serde_json::Value;
-
-/// A browser, where there is one.
-fn browser() -> Option<String> {
-    let runs =
-        |name: &str| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
-    match std::env::var("WARPSIM_BROWSER") {
-        Ok(name) => {
-            assert!(runs(&name), "WARPSIM_BROWSER={name} does not run");
-            Some(name)
-        }
-        Err(_) => ["chromium", "chromium-browser", "google-chrome"]
-            .into_iter()
-            .find(|name| runs(name))
-            .map(str::to_string)
-            .or_else(|| {
-                eprintln!("there is no browser: the page was not looked at");
-                None
-            }),
-    }
-}
-
-/// A screen.
-#[derive(Clone, Copy)]
-struct Screen {
-    size: &'static str,
-    dark: bool,
-}
-
-const DESK: Screen = Screen { size: "1280,900", dark: false };
-/// As narrow as a browser's window can be.
-const PHONE: Screen = Screen { size: "500,900", dark: true };
-
-/// What a reader finds on a page.
-fn look(browser: &str, folder: &Folder, page: &str, screen: Screen) -> Value {
-    let html = std::fs::read_to_string(page).expect("the page");
-    let catch = format!("<head><script>{}</script>", include_str!("browser/catch.js"));
-    let probe = format!(
-        "<script>addEventListener('load', () => setTimeout(() => {{ {} }}, 300));</script></body>",
-        include_str!("browser/probe.js")
-    );
-    assert_eq!((html.matches("<head>").count(), html.matches("</body>").count()), (1, 1));
-    let probed = folder.write("probed.html", &html.replace("<head>", &catch).replace("</body>", &probe));
-    let scheme = format!("--blink-settings=preferredColorScheme={}", u8::from(!screen.dark));
-    let out = Command::new(browser)
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--virtual-time-budget=9000",
-            "--dump-dom",
-            &scheme,
-        ])
-        .arg(format!("--window-size={}", screen.size))
-        .arg(format!("--user-data-dir={}", folder.join("profile")))
-        .arg(format!("file://{probed}"))
-        .output()
-        .expect("the browser starts");
-    let dom = text(&out.stdout);
-    let found = dom.split_once("<pre id=\"probe\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let (found, _) = found.unwrap_or_else(|| panic!("no probe: {} {dom}", text(&out.stderr)));
-    let found =
-        found.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", "\u{a0}").replace("&amp;", "&");
-    parse(found.as_bytes())
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> &'a Vec<Value> {
-    value[key].as_array().unwrap_or_else(|| panic!("no list {key} in {value}"))
-}
-
-/// What holds of every page.
-fn check(found: &Value, screen: Screen) {
-    assert_eq!(found["ready"], "true", "the script came to its end");
-    assert_eq!(found["wrong"], serde_json::json!([]));
-    assert_eq!(found["dark"], screen.dark);
-    assert_eq!(found["outside"], serde_json::json!([]), "wider than the screen");
-    assert!(found["contrast"].as_f64().expect("a number") >= 4.5, "contrast {}", found["contrast"]);
-    assert_eq!(found["unreachable"], serde_json::json!([]), "by keyboard");
-    assert_eq!(found["folded"], 0, "on paper");
-    assert!(!list(found, "contents").is_empty());
-    for link in list(found, "contents") {
-        assert_eq!(link[1], true, "{link}");
-    }
-    for section in list(found, "sections") {
-        assert!(section["height"].as_f64().expect("a number") > 20.0, "{} is empty", section["id"]);
-        for picture in list(section, "pictures") {
-            assert!(picture["marks"].as_u64() > Some(0), "{picture}");
-            assert_eq!(picture["broken"], 0, "{picture}");
-            assert_eq!(picture["faults"], serde_json::json!([]), "{picture}");
-        }
-    }
-    for choice in list(found, "choices") {
-        assert_eq!(choice["broken"], 0, "{} {}", choice["control"], choice["value"]);
-        assert_eq!(choice["faults"], serde_json::json!([]), "{} {}", choice["control"], choice["value"]);
-        assert_eq!(choice["outside"], serde_json::json!([]), "{} {}", choice["control"], choice["value"]);
-    }
-}
-
-/// Every plot can be saved as it is drawn, with the page's colours, and as numbers.
-fn saved(found: &Value) {
-    let figures = list(found, "figures").len();
-    assert!(figures > 0);
-    let of = |ending: &str| {
-        let all = list(found, "saved").iter();
-        all.filter(|file| file["name"].as_str().is_some_and(|name| name.ends_with(ending)))
-            .collect::<Vec<_>>()
-    };
-    for (ending, start) in [(".svg", "<svg "), (".png", "PNG"), (".csv", "")] {
-        let files = of(ending);
-        assert_eq!(files.len(), figures, "{ending}");
-        for file in files {
-            assert!(file["start"].as_str().is_some_and(|own| own.starts_with(start)), "{file}");
-            assert!(file["size"].as_u64() > Some(20), "{file}");
-            assert_eq!(file["variables"], false, "it names colours of the page: {file}");
-        }
-    }
-}
-
-/// The rows of a saved file of numbers.
-fn numbers_of(found: &Value, file: &str) -> Vec<Vec<String>> {
-    let own = list(found, "saved").iter().find(|own| own["name"] == file);
-    let text = own.unwrap_or_else(|| panic!("no file {file}"))["text"].as_str().expect("numbers");
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
-    reader.records().map(|row| row.expect("a row").iter().map(str::to_string).collect()).collect()
-}
-
-/// A table of a section or choice by the start of its caption.
-fn table<'a>(within: &'a Value, caption: &str) -> &'a Value {
-    let all = list(within, "tables");
-    all.iter()
-        .find(|table| table["caption"].as_str().is_some_and(|own| own.starts_with(caption)))
-        .unwrap_or_else(|| panic!("no table `{caption}`"))
-}
-
-fn section<'a>(found: &'a Value, id: &str) -> &'a Value {
-    list(found, "sections").iter().find(|s| s["id"] == id).unwrap_or_else(|| panic!("no section {id}"))
-}
-
-/// The number that a table shows, as it was before it was rounded.
-fn number(table: &Value, row: &str, column: &str) -> f64 {
-    let columns = list(table, "columns");
-    let at =
-        columns.iter().position(|c| c == column).unwrap_or_else(|| panic!("no column {column}: {columns:?}"));
-    let found = list(table, "rows").iter().find(|cells| cells[0]["text"] == row);
-    let cell = &found.unwrap_or_else(|| panic!("no row {row}"))[at];
-    let value: f64 =
-        cell["value"].as_str().unwrap_or_else(|| panic!("{row} {column}: {cell}")).parse().expect("a number");
-    // What is read is the same, to its last digit or to the fourth.
-    let shown: String = cell["text"].as_str().unwrap_or("").chars().filter(|c| *c != '\u{202f}').collect();
-    let shown: f64 =
-        shown.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{cell}"));
-    let near = if value.fract() == 0.0 { 0.0 } else { 6e-4 * value.abs() };
-    assert!((shown - value).abs() <= near, "{row} {column}: {cell}");
-    value
-}
 
 #[test]
 fn a_page_of_runs_shows_what_their_reports_say() {
@@ -680,23 +526,24 @@ fn runs_on_several_chips_have_one_page() {
     assert!(words.contains("v100 (solid), gtx480 (dashed), h100 (dotted)"), "{words}");
 }
 
-/// Runs that stopped, had no time, or whose chip has no caches have pages too.
+/// Runs that stopped, had no time, were sampled, or whose chip has no caches have pages too.
 #[test]
 fn odd_runs_have_pages() {
     let folder = Folder::new("report-odd");
-    let runs: [(&str, &[&str], i32); 3] = [
-        ("functional", &["--chip", "gtx480", "--functional"], 0),
-        ("stopped", &["--chip", "gtx480", "--max-cycles", "5300", "--profile"], 3),
-        ("uncached", &["--chip", "8800gtx", "--variant", "sm_20", "--allow-newer-isa"], 0),
+    let runs: [(&str, &[&str], i32); 4] = [
+        ("functional", &["spmv", "--chip", "gtx480", "--functional"], 0),
+        ("stopped", &["spmv", "--chip", "gtx480", "--max-cycles", "5300", "--profile"], 3),
+        ("uncached", &["spmv", "--chip", "8800gtx", "--variant", "sm_20", "--allow-newer-isa"], 0),
+        ("sampled", &["blackscholes", "--chip", "gtx480", "--set", "n=262144", "--sample=3%"], 0),
     ];
     let dirs = runs.map(|(name, options, status)| {
         let dir = folder.join(name);
-        let out = warpsim(&[&["run", "spmv", "--out", &dir], options].concat());
+        let out = warpsim(&[&["run", "--out", &dir], options].concat());
         assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
         dir
     });
     let page = folder.join("page.html");
-    assert!(warpsim(&["report", &dirs[0], &dirs[1], &dirs[2], "-o", &page]).status.success());
+    assert!(warpsim(&["report", &dirs[0], &dirs[1], &dirs[2], &dirs[3], "-o", &page]).status.success());
     let Some(browser) = browser() else { return };
     let found = look(&browser, &folder, &page, DESK);
     check(&found, DESK);
@@ -707,4 +554,11 @@ fn odd_runs_have_pages() {
     assert_eq!(levels, [["stopped", "L1"], ["stopped", "L2"], ["uncached", "L2"], ["uncached", "DRAM"]]);
     let figures = table(section(&found, "figures"), "All figures");
     assert_eq!(number(figures, "cycles", "stopped"), 300.0);
+    let sample = &parse(&std::fs::read(format!("{}/report.json", dirs[3])).expect("a report"))["kernels"][0];
+    assert_eq!(number(figures, "cycles", "sampled"), sample["cycles"].as_f64().expect("a number"));
+    let launches = table(section(&found, "launches"), "Launches");
+    let at = list(launches, "columns").iter().position(|column| column == "with 95 % confidence");
+    let interval = |row: usize| launches["rows"][row][at.expect("a column")]["text"].as_str().expect("text");
+    assert_eq!(interval(0), "");
+    assert!(sample["sampled"].is_object() && interval(3).contains(" to "), "{}", interval(3));
 }

@@ -6,13 +6,14 @@
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use sim_core::error::SimError;
 use sim_core::report::{DeviceReport, KernelReport};
 use sim_core::sampling::Sampling;
 use sim_frontend::diagnostic::Source;
 use warpsim::device::{Device, DeviceRequest, Kernel};
 
 /// `work`: each thread keeps a value in local memory over a barrier, and each block counts itself. `chain`: each block waits
-/// for the one before it. `wait`: the same, but for the one behind it.
+/// for the one before it. `free_end`: the same, but for the last blocks. `copy`: what they have written.
 const PTX: &str = "
 .version 6.0
 .target sm_70
@@ -66,13 +67,47 @@ spin:
     st.release.gpu.global.u32 [%a+4], %r;
     ret;
 }
+.visible .entry free_end(.param .u64 flags, .param .u32 last) {
+    .reg .b64 %a, %o;
+    .reg .b32 %r, %b, %l;
+    .reg .pred %p;
+    ld.param.u64 %a, [flags];
+    ld.param.u32 %l, [last];
+    mov.u32 %b, %ctaid.x;
+    mul.wide.u32 %o, %b, 4;
+    add.s64 %a, %a, %o;
+    mov.u32 %r, 0;
+    setp.ge.u32 %p, %b, %l;
+    @%p bra end;
+spin:
+    ld.acquire.gpu.global.u32 %r, [%a];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra spin;
+end:
+    add.u32 %r, %r, 1;
+    st.release.gpu.global.u32 [%a+4], %r;
+    ret;
+}
+.visible .entry copy(.param .u64 flags, .param .u64 to) {
+    .reg .b64 %a, %c, %o;
+    .reg .b32 %r, %b;
+    ld.param.u64 %a, [flags];
+    ld.param.u64 %c, [to];
+    mov.u32 %b, %ctaid.x;
+    mul.wide.u32 %o, %b, 4;
+    add.s64 %a, %a, %o;
+    add.s64 %c, %c, %o;
+    ld.global.u32 %r, [%a];
+    st.global.u32 [%c], %r;
+    ret;
+}
 ";
 
 fn device(sampling: Option<f64>, change: impl FnOnce(&mut DeviceRequest)) -> Device {
     let mut request = DeviceRequest {
         chip: "v100".into(),
         set: vec!["limits.NumProcessors=2".into()],
-        sampling: sampling.map(|percent| Sampling::percent(percent).expect("an error")),
+        sampling: sampling.map(|percent| Sampling::try_from(percent).expect("an error")),
         ..DeviceRequest::default()
     };
     change(&mut request);
@@ -156,21 +191,77 @@ fn blocks_may_wait_for_blocks_before_them() {
     let run = |sampling, threads| {
         let mut device = device(sampling, |request| request.threads = threads);
         let module = device.load(&Source::new("chain.ptx", PTX)).expect("a module");
-        let flags = device.malloc("flags", 4 * 1201, 1).expect("fits");
-        device.write(flags, &[0; 4 * 1201]).expect("allocated");
+        let flags = device.malloc("flags", 4 * 701, 1).expect("fits");
+        device.write(flags, &[0; 4 * 701]).expect("allocated");
         device.write(flags, &1u32.to_le_bytes()).expect("allocated");
-        let kernel = Kernel::new(module, "chain", [1200, 1, 1], [32, 1, 1], &flags.to_le_bytes());
+        let kernel = Kernel::new(module, "chain", [700, 1, 1], [32, 1, 1], &flags.to_le_bytes());
         device.launch(&kernel).expect("a launch");
         device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
-        let mut out = vec![0; 4 * 1201];
+        let mut out = vec![0; 4 * 701];
         device.read(flags, &mut out).expect("allocated");
         (device.take().expect("nothing is queued").report, out)
     };
     let (whole, sampled) = (run(None, 1), run(Some(5.0), 1));
     assert!(sampled.0.is_sampled(), "{:?}", sampled.0.kernels);
     assert_eq!(sampled.1, whole.1);
-    assert!(sampled.0.kernels[0].warp_instructions >= 1200 * 8);
+    assert!(sampled.0.kernels[0].warp_instructions >= 700 * 8);
     assert_eq!(run(Some(5.0), 2), sampled);
+}
+
+#[test]
+fn a_kernel_ends_with_the_blocks_that_were_left_out() {
+    // Blocks that are left out wait for such that run; the last ones wait for nobody and end before.
+    const BLOCKS: u32 = 700;
+    const LAST: u32 = BLOCKS - 40;
+    let mut device = device(Some(5.0), |_| {});
+    let module = device.load(&Source::new("chain.ptx", PTX)).expect("a module");
+    let [flags, to] = [4 * 701; 2].map(|bytes| device.malloc("flags", bytes, 1).expect("fits"));
+    device.write(flags, &[0; 4 * 701]).expect("allocated");
+    device.write(flags, &1u32.to_le_bytes()).expect("allocated");
+    let mut launch = |stream, entry, blocks, params: &[&[u8]]| {
+        let params = params.concat();
+        let kernel = Kernel::new(module, entry, [blocks, 1, 1], [32, 1, 1], &params);
+        device.launch(&Kernel { stream, ..kernel }).expect("a launch");
+    };
+    // Another stream, so that launches are not run one by one.
+    launch(1, "copy", 1, &[&flags.to_le_bytes(), &to.to_le_bytes()]);
+    launch(0, "free_end", BLOCKS, &[&flags.to_le_bytes(), &LAST.to_le_bytes()]);
+    launch(0, "copy", BLOCKS, &[&flags.to_le_bytes(), &to.to_le_bytes()]);
+    device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    let mut out = vec![0; 4 * 701];
+    device.read(to, &mut out).expect("allocated");
+    let words: Vec<u32> = out.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    let expected = |block: u32| if block <= LAST { block + 1 } else { 1 };
+    assert_eq!(words[..BLOCKS as usize], (0..BLOCKS).map(expected).collect::<Vec<u32>>());
+    let report = device.take().expect("nothing is queued").report;
+    let kernel = &report.kernels[1];
+    assert!(kernel.sampled.is_some(), "{report:?}");
+    assert!(report.kernels[2].start_cycle >= kernel.end_cycle, "{:?}", report.kernels);
+    assert_eq!(report.blocks, u64::from(2 * BLOCKS + 1));
+}
+
+#[test]
+fn limits_count_what_is_not_timed() {
+    let mut whole = device(None, |_| {});
+    let all = work(&mut whole, 3000, 1, 0).0.kernels[0].clone();
+    for (instructions, cycles) in [(Some(all.warp_instructions / 2), None), (None, Some(all.cycles / 2))] {
+        let mut device = device(Some(2.0), |request| {
+            (request.max_instructions, request.max_cycles) = (instructions, cycles);
+        });
+        let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
+        let [at, count] = [3000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        let params = [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes()].concat();
+        device.launch(&Kernel::new(module, "work", [3000, 1, 1], [128, 1, 1], &params)).expect("a launch");
+        let stopped = device.synchronize(&|_, _, _| {}).expect_err("there is a limit");
+        let issued = device.report().expect("a report").kernels[0].warp_instructions;
+        match stopped {
+            SimError::MaxInstructions { limit, .. } => {
+                assert!(Some(limit) == instructions && issued <= limit + 9000)
+            }
+            SimError::MaxCycles { limit, .. } => assert_eq!(Some(limit), cycles),
+            other => panic!("{other}"),
+        }
+    }
 }
 
 #[test]
@@ -300,6 +391,11 @@ fn samples_that_cannot_be_are_refused() {
         let out = warpsim(&[&["run", "vecadd", "--chip", "gtx480"], more].concat());
         let error = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.code() == Some(2) && error.contains(words), "{more:?}: {error}");
+    }
+    for more in [["--checkpoint", "never"], ["--from", "never"], ["--record", "never"]] {
+        let out = warpsim(&[&["cuda", "--sample"], &more[..], &["--", "true"]].concat());
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && error.contains("cannot be used with"), "{more:?}: {error}");
     }
     let out = warpsim(&["trace", "vecadd", "--chip", "gtx480", "--sample", "-o", "never"]);
     assert!(out.status.code() == Some(2), "{out:?}");

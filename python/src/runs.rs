@@ -40,7 +40,7 @@ struct Options {
     allow_newer_isa: bool,
     profile: bool,
     sample_every: Option<u64>,
-    sample: Option<f64>,
+    sample: Option<Sampling>,
     keep: Vec<String>,
 }
 
@@ -65,11 +65,7 @@ impl Options {
             allow_newer_isa: self.allow_newer_isa,
             profile: self.profile,
             sample_every: self.sample_every,
-            sampling: self
-                .sample
-                .map(Sampling::percent)
-                .transpose()
-                .map_err(|why| one(Diagnostic::error("sample", why)))?,
+            sampling: self.sample,
             keep: self.keep,
             threads: self.threads,
             ..Request::new(Program::named(&self.program)?)

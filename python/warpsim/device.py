@@ -292,7 +292,7 @@ class Device:
             "allow_newer_isa": allow_newer_isa,
             "profile": profile,
             "sample_every": sample_every,
-            "sampling": None if sample is None else {"error_ppm": round(sample * 10_000)},
+            "sampling": sample,
         }
         self._native = _warpsim.Device(json.dumps(request))
         self._queued: list[Launch] = []

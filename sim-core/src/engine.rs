@@ -58,6 +58,16 @@ pub struct Control<'c> {
     pub delay: Option<&'c (dyn Fn(usize) + Sync)>,
 }
 
+/// An engine stands still, for blocks of a kernel to be executed without timing.
+pub struct Pause {
+    /// The kernel.
+    pub kernel: Arc<Kernel>,
+    /// The blocks.
+    pub skip: Skip,
+    /// Nothing runs that they could wait for.
+    pub rests: bool,
+}
+
 /// The components of a device and their synchronisation.
 pub struct Engine<P> {
     /// All SMs and partitions, divided among the workers.
@@ -71,8 +81,6 @@ pub struct Engine<P> {
     sampler: Option<Sampler>,
     /// The check against the memory model, if it is asked for.
     checker: Option<Box<Checker>>,
-    /// Nothing is left to do but blocks that are executed without timing.
-    rests: bool,
 }
 
 /// Minimum number of cycles between two instruction counts.
@@ -101,7 +109,6 @@ impl<P: Reconvergence> Engine<P> {
             next_count: Cycle::MAX,
             sampler: None,
             checker: None,
-            rests: false,
         }
     }
 
@@ -114,11 +121,10 @@ impl<P: Reconvergence> Engine<P> {
         reset_partition: impl FnMut(usize, &mut Partition),
     ) {
         let sms = self.sms().count();
-        let Self { workers, dispatcher, lookahead: _, now, lookout, next_count, sampler, checker, rests } =
-            self;
+        let Self { workers, dispatcher, lookahead: _, now, lookout, next_count, sampler, checker } = self;
         *dispatcher = Dispatcher::new(chip, sms);
         (*now, *lookout, *next_count) = (0, Lookout::new(), Cycle::MAX);
-        (*sampler, *checker, *rests) = (None, None, false);
+        (*sampler, *checker) = (None, None);
         workers::reset(workers, reset_sm, reset_partition);
     }
 
@@ -183,27 +189,35 @@ impl<P: Reconvergence> Engine<P> {
 
     /// Samples the kernels.
     pub fn sample_blocks(&mut self, sampling: Sampling) {
-        self.dispatcher.windows = Some(Box::new(Windows::new(sampling)));
-        self.dispatcher.pause_after = self.lookahead;
+        self.dispatcher.windows = Some(Box::new(Windows::new(sampling, self.lookahead)));
     }
 
-    /// Blocks that were to be executed have been, with so many instructions.
-    pub fn executed(&mut self, skip: &Skip, instructions: u64) {
+    /// The pause in which blocks are executed without timing, if any are, where everything stands at one cycle. `rests`: nothing is
+    /// left to do but them.
+    fn pause(&mut self, rests: bool) -> Option<Pause> {
+        let waiting = self.dispatcher.windows.as_mut()?.take_due();
+        let skip = match waiting {
+            None if rests => None,
+            None => {
+                let l2 = self.l2_use();
+                self.dispatcher.leave_blocks_out(l2)
+            }
+            waiting => waiting,
+        }?;
+        let kernel = self.dispatcher.kernel(skip.grid)?;
+        Some(Pause { kernel, skip, rests })
+    }
+
+    /// The blocks of a pause have been executed, with so many instructions.
+    pub fn executed(&mut self, pause: &Pause, instructions: u64) {
+        self.dispatcher.executed(&pause.skip, instructions);
+    }
+
+    /// The blocks of a pause wait for others: there is another pause after some time.
+    pub fn wait(&mut self, pause: &Pause) {
         if let Some(windows) = &mut self.dispatcher.windows {
-            windows.executed(skip, instructions);
+            windows.wait(pause.skip);
         }
-    }
-
-    /// Blocks that are to be executed wait for others: they are asked for again after some time.
-    pub fn wait(&mut self, skip: Skip) {
-        if let Some(windows) = &mut self.dispatcher.windows {
-            windows.wait(skip);
-        }
-    }
-
-    /// True where nothing runs that blocks which are to be executed could wait for.
-    pub fn rests(&self) -> bool {
-        self.rests
     }
 
     /// What was left out of the timing of a grid.
@@ -231,11 +245,11 @@ impl<P: Reconvergence> Engine<P> {
         &self.dispatcher.completed
     }
 
-    /// Runs until all kernels have completed [ctx-exec], or blocks are to be executed without timing, which it gives.
+    /// Runs until all kernels have completed [ctx-exec], or blocks are to be executed without timing.
     ///
     /// # Errors
     /// The fault with the lowest cycle, a deadlock, the cycle limit, or a stop by the caller.
-    pub fn run(&mut self, control: &Control<'_>) -> Result<Option<Skip>, SimError> {
+    pub fn run(&mut self, control: &Control<'_>) -> Result<Option<Pause>, SimError> {
         let parts = self.sms().count() + self.partitions().count();
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
@@ -244,19 +258,14 @@ impl<P: Reconvergence> Engine<P> {
             control.max_instructions.map_or(Cycle::MAX, |most| self.count_after(self.now, most));
         self.sampler = control.sample.map(|(every, base)| Sampler::new(every, base));
         let mut epochs = 0;
-        self.rests = false;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
                 Ok(Turn::Look) if self.pauses_before_look() => {
                     if !self.partitions().all(|partition| partition.settled()) {
                         // An atomic waits between its operation and its write.
-                        let by = self.lookahead;
-                        self.dispatcher.windows.as_mut().into_iter().for_each(|windows| windows.later(by));
-                        continue;
-                    }
-                    let l2 = self.l2_use();
-                    if let Some(skip) = self.dispatcher.leave_blocks_out(l2) {
-                        return Ok(Some(skip));
+                        self.dispatcher.windows.iter_mut().for_each(|windows| windows.later());
+                    } else if let Some(pause) = self.pause(false) {
+                        return Ok(Some(pause));
                     }
                 }
                 Ok(Turn::Look) if self.checks_memory_before_look() => {
@@ -287,12 +296,10 @@ impl<P: Reconvergence> Engine<P> {
             // What is checked comes before what stopped the run.
             Err(error) => Err(self.check_memory().err().unwrap_or(error)),
         };
-        // Blocks that are to be executed wait for others, and nothing is left to do for those.
         if matches!(result, Ok(Turn::Over))
-            && let Some(skip) = self.dispatcher.windows.as_mut().and_then(|windows| windows.take_due())
+            && let Some(pause) = self.pause(true)
         {
-            self.rests = true;
-            return Ok(Some(skip));
+            return Ok(Some(pause));
         }
         match result {
             Ok(_) if self.dispatcher.idle() => Ok(None),
@@ -310,7 +317,7 @@ impl<P: Reconvergence> Engine<P> {
     }
 
     /// Number of warp instructions issued so far.
-    fn instructions(&mut self) -> u64 {
+    pub fn instructions(&mut self) -> u64 {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
     }
 

@@ -121,14 +121,12 @@ pub struct Functional<P> {
 /// How far the blocks are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Going {
-    /// The first of the blocks.
-    begun_with: u64,
     /// The number of the last warp instruction of the kernel that is executed.
     last: u64,
     /// Blocks that run at a time, and may at most.
     room: u32,
     most_room: u32,
-    /// Blocks that have ended, and that run.
+    /// Blocks before the range and those of it that have ended, and those that run.
     done: u64,
     live: u32,
     /// Rounds in which a split used up its turn, or many together as much as a turn each; instructions since the last one.
@@ -223,18 +221,12 @@ impl<P: Reconvergence> Functional<P> {
         &self.counts
     }
 
-    /// Each split that can go on has a turn, no instruction beyond the number `last` of the kernel. True if one could go on,
+    /// Each split that can go on has a turn, no instruction beyond the last one that is executed. True if one could go on,
     /// and if a warp used up its turn.
     ///
     /// Splits of one warp share a turn: those that hand over to each other, as they spin, must not keep others waiting. Nor
     /// must warps that release each other over and over again, so that a round has an end.
-    fn round(
-        &mut self,
-        grid: usize,
-        last: u64,
-        live: &mut u32,
-        done: &mut u64,
-    ) -> Result<(bool, bool), Halt> {
+    fn round(&mut self, grid: usize) -> Result<(bool, bool), Halt> {
         let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
         let end = self.counts[grid].issues() + (self.splits.len() as u64 + 8) * whole;
         let (mut moved, mut whole_turn) = (false, false);
@@ -251,7 +243,7 @@ impl<P: Reconvergence> Functional<P> {
             if issues >= end {
                 return Ok((true, true));
             }
-            let left = last.saturating_sub(self.counts[grid].warp_instructions);
+            let left = self.going.last.saturating_sub(self.counts[grid].warp_instructions);
             if left == 0 {
                 return Err(Halt::Instructions(self.place_of(split)));
             }
@@ -274,8 +266,8 @@ impl<P: Reconvergence> Functional<P> {
                 current = usize::MAX;
             }
             let ended = self.finish_blocks().len();
-            *live -= ended as u32;
-            *done += ended as u64;
+            self.going.live -= ended as u32;
+            self.going.done += ended as u64;
         }
         Ok((moved, whole_turn))
     }

@@ -401,6 +401,50 @@ fn hints_do_what_their_programs_say() {
     }
 }
 
+/// Where partitions are settled, memory may change beside them: their atomics lose nothing of it, nor it of them.
+#[test]
+fn memory_changes_beside_settled_partitions() {
+    let mut unsettled = 0;
+    for protocol in PROTOCOLS {
+        // One dirty line a set, so that writes wait for room in the write queue of DRAM.
+        let mut spec = common::spec(protocol, 128, Coalescing::Lines);
+        (spec.partitions, spec.l2.dirty_ways) = (1, Some(1));
+        let mut machine = Machine::of(spec, 3);
+        let lines: Vec<u64> = (0..100).map(|i| BASE + 128 * i).collect();
+        for line in &lines {
+            for sm in 0..3 {
+                machine.start(sm, What::Add, CacheOp::Wb, u32::MAX, [*line; 32], 1);
+            }
+        }
+        let mut beside = vec![0; lines.len()];
+        let mut next = 0;
+        while machine.step() {
+            if !machine.partitions.iter().all(Partition::settled) {
+                unsettled += 1;
+                continue;
+            }
+            machine.partitions.iter().for_each(Partition::share_with_memory);
+            for (line, beside) in lines.iter().zip(&mut beside) {
+                next += 1;
+                if next % 7 == 0 {
+                    let mut bytes = [0; 4];
+                    machine.memory.read(*line, &mut bytes);
+                    machine.memory.write(*line, &(u32::from_le_bytes(bytes) + 1000).to_le_bytes());
+                    *beside += 1000;
+                }
+            }
+            machine.partitions.iter_mut().for_each(|partition| partition.renew(&[]));
+        }
+        machine.partitions.iter_mut().for_each(Partition::flush_to_memory);
+        for (line, beside) in lines.iter().zip(beside) {
+            let mut bytes = [0; 4];
+            machine.memory.read(*line, &mut bytes);
+            assert_eq!(u32::from_le_bytes(bytes), 3 * (32 + 31 * 16) + beside, "{protocol:?} {line:#x}");
+        }
+    }
+    assert!(unsettled > 0, "no atomic waited to write");
+}
+
 /// Atomics of all SMs happen at L2, each once.
 #[test]
 fn atomics_of_several_sms_add_up() {

@@ -43,8 +43,8 @@ pub struct CudaArgs {
     /// Functional mode: no timing.
     #[arg(long)]
     functional: bool,
-    /// Samples kernels: times a part of their blocks, as for `run`.
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "2%", value_parser = sampling)]
+    /// Samples kernels: times a part of their blocks, as for `run`, and a part of the launches of each.
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "2%", value_parser = sampling, conflicts_with_all = ["record", "checkpoint", "from"])]
     sample: Option<Sampling>,
     /// Stops after N core cycles, summed over all timed launches and including their launch latency.
     #[arg(long, value_name = "N", conflicts_with = "functional")]

@@ -112,11 +112,12 @@ pub fn render(program: &str, configured: &Configured, launches: &[LaunchLine]) -
     let options = &configured.options;
     let _ = writeln!(
         out,
-        "{program} on {}, policy {}, scheduler {}{}",
+        "{program} on {}, policy {}, scheduler {}{}{}",
         configured.chip.name,
         options.policy.canonical(),
         configured.scheduler,
-        if configured.functional { ", functional" } else { "" }
+        if configured.functional { ", functional" } else { "" },
+        if options.sampling.is_some() { ", sampled: cycles are estimates" } else { "" }
     );
     let mut rows = table(&["kernel", "launches", "cycles", "µs", "warp instructions", "IPC", "limiter"]);
     let kernels = by_kernel(launches);
@@ -250,6 +251,9 @@ fn kernel(launch: &LaunchLine) -> Value {
         "warp_instructions": launch.warp_instructions,
         "thread_instructions": launch.thread_instructions,
     });
+    if let Some(sampled) = &launch.sampled {
+        section["sampled"] = json!(sampled);
+    }
     if !launch.undefined_values.is_empty() {
         section["undefined_values"] = json!(launch.undefined_values);
     }
@@ -290,6 +294,7 @@ mod tests {
             stream: 0,
             functional: cycles == 0,
             cycles,
+            sampled: None,
             time_us: cycles as f64 / 1000.0,
             launched_us: 0.0,
             warp_instructions: 500,

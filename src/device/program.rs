@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sim_core::error::SimError;
-use sim_core::report::UndefinedReport;
+use sim_core::report::{SampledReport, UndefinedReport};
 use sim_core::sanitizer::SanitizerReport;
 use sim_core::sanitizer::findings::{Finding, Kind};
 
@@ -81,6 +81,9 @@ pub struct LaunchLine {
     pub functional: bool,
     /// Core cycles from its first dispatch to its last block's end.
     pub cycles: u64,
+    /// What of it was timed, where it was sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledReport>,
     /// Time of these cycles.
     pub time_us: f64,
     /// Simulated time of the program at which it was launched.
@@ -239,6 +242,7 @@ impl Device {
             stream: kernel.stream,
             functional: kernel.functional,
             cycles: kernel.cycles,
+            sampled: kernel.sampled,
             time_us: kernel.time_us.micros(),
             launched_us: run.start.micros(),
             warp_instructions: kernel.warp_instructions,

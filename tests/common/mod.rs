@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 pub mod cuda;
+pub mod page;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -13,7 +13,7 @@ use crate::counts::KernelCounts;
 use crate::engine::{Engine, KernelTimes};
 use crate::execute::UndefinedReads;
 use crate::reconvergence::Reconvergence;
-use crate::report::{KernelReport, LineReport, MemoryReport, SmReport, Time, UndefinedReport};
+use crate::report::{DeviceReport, KernelReport, LineReport, MemoryReport, SmReport, Time, UndefinedReport};
 use crate::sm::profile::{OpCounts, merge};
 use crate::sm::stall_table;
 use crate::sm::states::STATES;
@@ -97,11 +97,7 @@ impl Context {
                 if let Some(report) = self.kernels.get_mut(grid) {
                     add_counts(report, counts);
                 }
-                let r = &mut self.report;
-                r.warp_instructions += counts.warp_instructions;
-                r.thread_instructions += counts.thread_instructions;
-                r.control_instructions += counts.control_instructions;
-                r.machine_instructions += counts.machine_instructions;
+                add_to_device(&mut self.report, counts);
             }
             let cores = self.chip.sm.units.of_sm(UnitClass::Tensor, self.chip.sm.schedulers);
             let cycles = sm.stats.active_cycles * u64::from(cores);
@@ -251,6 +247,14 @@ pub(super) fn add_counts(report: &mut KernelReport, counts: &KernelCounts) {
     report.machine_instructions += counts.machine_instructions;
     report.active_lanes += counts.active_lanes;
     report.cancelled_blocks += counts.cancelled_blocks;
+}
+
+/// Adds them to those of the device.
+pub(super) fn add_to_device(report: &mut DeviceReport, counts: &KernelCounts) {
+    report.warp_instructions += counts.warp_instructions;
+    report.thread_instructions += counts.thread_instructions;
+    report.control_instructions += counts.control_instructions;
+    report.machine_instructions += counts.machine_instructions;
 }
 
 /// Adds what an SM has counted of values that PTX leaves undefined; a report has the instructions in their order.

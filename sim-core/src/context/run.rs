@@ -281,13 +281,9 @@ impl Context {
             };
             match engine.run(&control) {
                 Ok(None) => break Ok(()),
-                Ok(Some(skip)) => {
-                    let Some((kernel, _)) = kernels.iter().find(|(kernel, _)| kernel.grid_id == skip.grid)
-                    else {
-                        break Ok(());
-                    };
-                    let of = (parameters, kernel);
-                    if let Err(error) = self.execute_beside(&mut engine, &mut beside, of, skip, stop) {
+                Ok(Some(pause)) => {
+                    let executed = self.execute_beside(&mut engine, &mut beside, parameters, &pause, stop);
+                    if let Err(error) = executed {
                         break Err(error);
                     }
                 }

@@ -12,16 +12,16 @@ use sim_memory::mapping::Mapping;
 use sim_memory::vocabulary::Cycle;
 
 use super::Context;
-use super::gather::{add_counts, add_undefined};
+use super::gather::{add_counts, add_to_device, add_undefined};
+use crate::counts::KernelCounts;
 use crate::device::Progress;
-use crate::engine::Engine;
+use crate::engine::{Engine, Pause};
 use crate::error::SimError;
 use crate::functional::{Functional, Room};
 use crate::grid::Kernel;
 use crate::reconvergence::Reconvergence;
 use crate::report::Time;
 use crate::sampling::Sampling;
-use crate::sampling::blocks::Skip;
 use crate::touched::Touched;
 
 /// What executes the blocks.
@@ -46,17 +46,16 @@ impl Context {
         Room { fits, most: fits.saturating_mul(self.chip.limits.num_processors).min(all.max(1)) }
     }
 
-    /// Executes blocks without timing, while an engine stands still. They may wait for blocks that it runs; then it goes on and
-    /// gives them again.
+    /// Executes the blocks of a pause. They may wait for blocks that the engine runs; then there is another pause for them.
     pub(super) fn execute_beside<P: Reconvergence>(
         &mut self,
         engine: &mut Engine<P>,
         beside: &mut Option<Box<Beside<P>>>,
-        (parameters, kernel): (&P::Parameters, &Arc<Kernel>),
-        skip: Skip,
+        parameters: &P::Parameters,
+        pause: &Pause,
         stop: &AtomicBool,
     ) -> Result<(), SimError> {
-        let left = self.instructions_left();
+        let Pause { kernel, skip, rests } = pause;
         engine.partitions().for_each(|partition| partition.share_with_memory());
         let beside = beside.get_or_insert_with(|| {
             let mut machine = Functional::new(self.world(), P::new(parameters, self.slots(0)), 0, 0);
@@ -64,23 +63,24 @@ impl Context {
             machine.run_beside(self.chip.limits.num_processors);
             Box::new(Beside { machine, waits: None })
         });
-        let before = beside.machine.counts().get(skip.grid as usize).map_or(0, |own| own.warp_instructions);
-        let waited = beside.waits.take();
-        if waited.is_none() {
-            let lines = self.chip.limits.level2_cache_size / u64::from(LINE_BYTES);
-            beside.machine.touch(Some(Box::new(Touched::new((lines as usize).max(1), 1))));
-            let room = self.room(kernel);
-            beside.machine.begin(kernel, skip.from..skip.to, Room { most: room.fits, ..room }, left);
-        }
-        let stop = || stop.load(Ordering::Relaxed);
-        let went = beside.machine.go_on(kernel, &stop);
-        let mut stuck = went.map_err(|halt| self.halted(halt))?;
+        let room = self.room(kernel);
+        let before = match beside.waits.take() {
+            Some(before) => before,
+            None => {
+                let before = beside.instructions();
+                let left = self.instructions_left().saturating_sub(engine.instructions() + before);
+                let lines = self.chip.limits.level2_cache_size / u64::from(LINE_BYTES);
+                beside.machine.touch(Some(Box::new(Touched::new((lines as usize).max(1), 1))));
+                beside.machine.begin(kernel, skip.from..skip.to, Room { most: room.fits, ..room }, left);
+                before
+            }
+        };
         // Where nothing runs any more that they could wait for, they may wait for those behind them.
-        let rest = waited.is_some() && engine.rests();
-        if stuck.is_some() && rest {
-            beside.machine.widen(self.room(kernel).most);
-            stuck = beside.machine.go_on(kernel, &stop).map_err(|halt| self.halted(halt))?;
+        if *rests {
+            beside.machine.widen(room.most);
         }
+        let went = beside.machine.go_on(kernel, &|| stop.load(Ordering::Relaxed));
+        let stuck = went.map_err(|halt| self.halted(halt))?;
         let mapping = Mapping::new(&self.chip.memory);
         let mut last = vec![Vec::new(); self.chip.memory.partitions as usize];
         if let Some(touched) = beside.machine.touched_mut().filter(|_| stuck.is_none()) {
@@ -90,17 +90,13 @@ impl Context {
         for (partition, lines) in engine.partitions().zip(&last) {
             partition.renew(lines);
         }
-        let before = waited.unwrap_or(before);
         match stuck {
-            None => {
-                let now = beside.machine.counts().get(skip.grid as usize);
-                engine.executed(&skip, now.map_or(0, |own| own.warp_instructions) - before);
-            }
-            // Nobody has done anything since.
-            Some(fault) if rest => return Err(SimError::Stopped(fault)),
+            None => engine.executed(pause, beside.instructions() - before),
+            // Nobody will do anything for them.
+            Some(fault) if *rests => return Err(SimError::Stopped(fault)),
             Some(_) => {
                 beside.waits = Some(before);
-                engine.wait(skip);
+                engine.wait(pause);
             }
         }
         Ok(())
@@ -136,6 +132,13 @@ impl Context {
     fn estimate(&mut self, kernel: &Kernel) {
         let khz = self.chip.clocks().core_khz;
         let report = &mut self.kernels[kernel.grid_id as usize];
+        let counts = KernelCounts {
+            warp_instructions: report.warp_instructions,
+            thread_instructions: report.thread_instructions,
+            control_instructions: report.control_instructions,
+            machine_instructions: report.machine_instructions,
+            ..KernelCounts::default()
+        };
         let (cycles, sampled) = self.groups.left_out(kernel, report.warp_instructions);
         report.functional = false;
         report.sampled = Some(sampled);
@@ -149,10 +152,7 @@ impl Context {
         sum.time_us = Time::of(sum.cycles, khz);
         sum.launch_us = Time::of(sum.launch_cycles, khz);
         sum.blocks += kernel.blocks();
-        sum.warp_instructions += report.warp_instructions;
-        sum.thread_instructions += report.thread_instructions;
-        sum.control_instructions += report.control_instructions;
-        sum.machine_instructions += report.machine_instructions;
+        add_to_device(sum, &counts);
     }
 
     /// Adds what the blocks that were left out of the timing have done.
@@ -161,15 +161,13 @@ impl Context {
             let Some(report) = self.kernels.get_mut(grid) else { continue };
             let left_out = engine.left_out(grid);
             let blocks = report.grid.iter().map(|&n| u64::from(n)).product();
-            let timed = report.cycles - left_out.cycles();
-            report.sampled = left_out.report(blocks, timed, report.warp_instructions);
+            if left_out.blocks > 0 {
+                let timed = report.cycles.saturating_sub(left_out.cycles());
+                report.sampled = Some(left_out.report(blocks, timed, report.warp_instructions));
+            }
             add_counts(report, counts);
-            let sum = &mut self.report;
-            sum.blocks += left_out.blocks;
-            sum.warp_instructions += counts.warp_instructions;
-            sum.thread_instructions += counts.thread_instructions;
-            sum.control_instructions += counts.control_instructions;
-            sum.machine_instructions += counts.machine_instructions;
+            add_to_device(&mut self.report, counts);
+            self.report.blocks += left_out.blocks;
         }
         add_undefined(&mut self.kernels, beside.machine.take_undefined());
     }

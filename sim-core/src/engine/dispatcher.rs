@@ -83,8 +83,6 @@ pub(super) struct Dispatcher {
     flushed_any: bool,
     /// Which blocks are executed without timing, where kernels are sampled.
     pub(super) windows: Option<Box<Windows>>,
-    /// Cycles from such a decision to the execution of the blocks: no less than an epoch.
-    pub(super) pause_after: Cycle,
 }
 
 impl Dispatcher {
@@ -109,7 +107,6 @@ impl Dispatcher {
             blocks_total: 0,
             flushed_any: false,
             windows: None,
-            pause_after: 0,
         }
     }
 
@@ -200,20 +197,26 @@ impl Dispatcher {
         let times = &mut d.times[block.grid_id as usize];
         times.end = times.end.max(block.at);
         d.running[i].done += 1;
-        if d.windows.is_some() {
+        if self.windows.is_some() {
             self.follow(i, sm, block, now);
         }
+        self.may_be_complete(i, now);
+    }
+
+    /// Blocks of a grid are done: the grid may be complete with them.
+    fn may_be_complete(&mut self, i: usize, now: Cycle) {
         let d = &mut *self;
-        let times = &mut d.times[block.grid_id as usize];
-        if d.running[i].aborted {
+        let (running, grid) = (&d.running[i], d.running[i].kernel.grid_id);
+        let times = &mut d.times[grid as usize];
+        if running.aborted {
             // An aborted grid never completes, though all its blocks were resident.
-            if d.running[i].done == d.running[i].next {
+            if running.done == running.next {
                 times.runs = false;
                 d.running.remove(i);
             }
-        } else if d.running[i].done == kernel.blocks() {
+        } else if running.done == running.kernel.blocks() {
             times.runs = false;
-            d.completed.push(block.grid_id);
+            d.completed.push(grid);
             d.running.remove(i);
         }
         d.next = Some(d.next.map_or(now, |n| n.min(now)));
@@ -226,18 +229,13 @@ impl Dispatcher {
         let (Some(windows), running) = (&mut d.windows, &d.running[i]) else { return };
         let size = u64::from(running.kernel.cluster_size());
         let wave = u64::from(running.fits) * d.used.len() as u64 / size * size;
-        if windows.block_ended(now, block.grid_id, wave.max(size), sm, block.issued) {
-            windows.set_due(now + d.pause_after);
-        }
+        windows.block_ended(now, block.grid_id, wave.max(size), sm, block.issued);
     }
 
     /// Of a kernel that runs alone and steadily, some blocks are not sent to SMs: they are executed without timing.
     pub(super) fn leave_blocks_out(&mut self, l2: L2Use) -> Option<Skip> {
         let d = &mut *self;
         let windows = d.windows.as_mut()?;
-        if let Some(skip) = windows.take_due() {
-            return Some(skip);
-        }
         let [running] = d.running.as_mut_slice() else { return None };
         let kernel = &running.kernel;
         let others = d.streams.iter().any(|(id, queue)| *id != kernel.stream && !queue.is_empty());
@@ -247,11 +245,26 @@ impl Dispatcher {
             return None;
         }
         let skip = windows.leave_out(kernel.grid_id, running.next, kernel.blocks(), l2)?;
-        let blocks = skip.to - skip.from;
-        running.next += blocks;
-        running.done += blocks;
-        d.blocks_done += blocks;
+        running.next += skip.to - skip.from;
         Some(skip)
+    }
+
+    /// Blocks that were left out have been executed, with so many instructions.
+    pub(super) fn executed(&mut self, skip: &Skip, instructions: u64) {
+        let Some(windows) = &mut self.windows else { return };
+        windows.executed(skip, instructions);
+        let now = windows.looked();
+        let blocks = skip.to - skip.from;
+        self.blocks_done += blocks;
+        if let Some(i) = self.running.iter().position(|running| running.kernel.grid_id == skip.grid) {
+            self.running[i].done += blocks;
+            self.may_be_complete(i, now);
+        }
+    }
+
+    /// A grid that runs.
+    pub(super) fn kernel(&self, grid: u32) -> Option<Arc<Kernel>> {
+        self.running.iter().map(|running| &running.kernel).find(|kernel| kernel.grid_id == grid).cloned()
     }
 
     /// The cycle at which blocks are to be executed without timing.

@@ -43,13 +43,12 @@ impl<P: Reconvergence> Functional<P> {
     pub fn run(
         &mut self,
         kernel: &Arc<Kernel>,
-        Room { fits, most: most_room }: Room,
+        room: Room,
         alone: bool,
         most: u64,
         stop: &dyn Fn() -> bool,
     ) -> Result<(), Halt> {
-        let range = 0..kernel.blocks();
-        self.begin(kernel, range, Room { fits, most: most_room }, most);
+        self.begin(kernel, 0..kernel.blocks(), room, most);
         match self.go_on(kernel, stop)? {
             None => Ok(()),
             Some(fault) => Err(Halt::Fault(if alone { fault } else { not_begun(fault) })),
@@ -76,15 +75,9 @@ impl<P: Reconvergence> Functional<P> {
         let cluster = kernel.cluster_size();
         let most_room = most_room.max(cluster);
         let room = if kernel.workspace == 0 { fits.max(cluster) } else { most_room };
-        self.going = Going {
-            begun_with: range.start,
-            last,
-            room,
-            most_room,
-            next_watch: self.first_watch(),
-            ..Going::default()
-        };
         self.make_room(kernel, room.min(most_room));
+        let (done, next_watch) = (range.start, self.first_watch());
+        self.going = Going { last, room, most_room, done, next_watch, ..Going::default() };
         self.splits.clear();
         self.queued.fill(false);
         self.released.fill(Released::Not);
@@ -112,13 +105,8 @@ impl<P: Reconvergence> Functional<P> {
     ) -> Result<Option<Box<Fault>>, Halt> {
         let grid = kernel.grid_id as usize;
         let cluster = kernel.cluster_size();
-        let Going { begun_with, last, mut room, most_room, mut done, mut live, .. } = self.going;
-        let Going { mut rounds, mut next_watch, mut spent, .. } = self.going;
-        let blocks = self.launches.blocks;
-        while done + self.launches.cancelled < blocks - begun_with {
-            // Blocks of a cluster begin together.
-            let begins = |next: u64, live| live + cluster <= room || !next.is_multiple_of(cluster.into());
-            while self.launches.next < blocks && begins(self.launches.next, live) {
+        while self.going.done + self.launches.cancelled < self.launches.blocks {
+            while self.has_room(cluster) && self.launches.next < self.launches.blocks {
                 let number = kernel.in_order(self.launches.next);
                 let Some(slot) = self.resident.admit(kernel, number) else { break };
                 self.not_released(slot);
@@ -132,33 +120,33 @@ impl<P: Reconvergence> Functional<P> {
                     record::block(record, &self.resident, slot, kernel, number);
                 }
                 self.launches.next += 1;
-                live += 1;
+                self.going.live += 1;
                 self.queue_touched();
             }
             let before = self.counts[grid].issues();
-            let (moved, mut whole_turn) = self.round(grid, last, &mut live, &mut done)?;
-            // Threads that spin and meet at a barrier each time end all their turns early.
-            spent += self.counts[grid].issues() - before;
-            whole_turn |= spent >= (self.splits.len() as u64 + 1) * TURN;
-            spent = if whole_turn { 0 } else { spent };
+            let (moved, mut whole_turn) = self.round(grid)?;
             if stop() {
                 return Err(Halt::Stopped);
             }
-            rounds += u64::from(whole_turn);
-            let Launches { next, cancelled, .. } = self.launches;
-            let stuck = if whole_turn && rounds >= next_watch {
+            let issued = self.counts[grid].issues() - before;
+            let going = &mut self.going;
+            // Threads that spin and meet at a barrier each time end all their turns early.
+            going.spent += issued;
+            whole_turn |= going.spent >= (self.splits.len() as u64 + 1) * TURN;
+            going.spent = if whole_turn { 0 } else { going.spent };
+            going.rounds += u64::from(whole_turn);
+            let (Going { room, most_room, done, live, .. }, Launches { next, blocks, cancelled }) =
+                (*going, self.launches);
+            let stuck = if whole_turn && going.rounds >= going.next_watch {
                 match self.look(next + done) {
                     Verdict::Undecided => None,
                     Verdict::Over => {
-                        next_watch = 2 * rounds;
+                        self.going.next_watch = 2 * self.going.rounds;
                         None
                     }
                     Verdict::Stuck(fault) => Some(fault),
                 }
-            } else if !moved
-                && done + cancelled < blocks - begun_with
-                && (next == blocks || live + cluster > room)
-            {
+            } else if !moved && done + cancelled < blocks && (next == blocks || live + cluster > room) {
                 Some(self.deadlock())
             } else {
                 None
@@ -167,18 +155,21 @@ impl<P: Reconvergence> Functional<P> {
                 (self.watch, self.resident.watching) = (None, false);
                 if next == blocks || live + cluster <= room || room >= most_room {
                     // Where others go on meanwhile, it is soon looked at again.
-                    let (rounds, next_watch) = (0, self.first_watch());
-                    self.going =
-                        Going { begun_with, last, room, most_room, done, live, rounds, next_watch, spent };
+                    (self.going.rounds, self.going.next_watch) = (0, self.first_watch());
                     return Ok(Some(fault));
                 }
-                room = room.saturating_mul(2).min(most_room);
-                self.make_room(kernel, room);
+                self.going.room = room.saturating_mul(2).min(most_room);
+                self.make_room(kernel, self.going.room);
             }
         }
         // Clocks go on in the next kernel.
         self.base = self.base.wrapping_add(self.counts[grid].issues());
         self.finish_check().map(|()| None)
+    }
+
+    /// There is room for another cluster; its blocks begin together.
+    fn has_room(&self, cluster: u32) -> bool {
+        self.going.live + cluster <= self.going.room || !self.launches.next.is_multiple_of(cluster.into())
     }
 
     /// No other has released the splits of a block that begins.

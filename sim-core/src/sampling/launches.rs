@@ -123,7 +123,7 @@ mod tests {
 
     fn group(times: impl Fn(u64) -> (Cycle, u64), launches: u64) -> (Vec<u64>, Vec<SampledReport>) {
         let mut group = Group::default();
-        let sampling = Sampling::percent(2.0).expect("an error");
+        let sampling = Sampling::try_from(2.0).expect("an error");
         let (mut timed, mut left_out) = (Vec::new(), Vec::new());
         for launch in 0..launches {
             let (cycles, instructions) = times(launch);

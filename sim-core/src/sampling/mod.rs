@@ -9,24 +9,30 @@ pub mod launches;
 use serde::{Deserialize, Serialize};
 use sim_memory::vocabulary::Cycle;
 
-/// How kernels are sampled.
+/// How kernels are sampled; in JSON, the error in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
 pub struct Sampling {
-    /// The half-width of the 95 % confidence interval of the cycles of blocks that are left out, as a share of these
-    /// cycles, at which windows suffice: parts per million.
-    pub error_ppm: u32,
+    /// The half-width of the 95 % confidence interval of the cycles of what is left out, as a share of these
+    /// cycles, at which what is timed suffices: parts per million.
+    error_ppm: u32,
 }
 
-impl Sampling {
+impl TryFrom<f64> for Sampling {
+    type Error = String;
+
     /// With an error in percent.
-    ///
-    /// # Errors
-    /// It is no error that can be reached.
-    pub fn percent(percent: f64) -> Result<Self, String> {
+    fn try_from(percent: f64) -> Result<Self, String> {
         match percent {
             0.01..=50.0 => Ok(Self { error_ppm: (percent * 1e4).round() as u32 }),
             _ => Err(format!("{percent} % is no error of a sample; 0.01 to 50 % are")),
         }
+    }
+}
+
+impl From<Sampling> for f64 {
+    fn from(sampling: Sampling) -> Self {
+        100.0 * sampling.error()
     }
 }
 
@@ -98,13 +104,10 @@ impl Rate {
         let rates = sizes.flat_map(|size| {
             let together: Vec<Window> = windows.rchunks_exact(size).map(Window::sum).collect();
             let waves = waves / size as u64;
-            let by_wave = Self { each: 0.0, ..Self::spread(&together, waves, |_| 1.0, false) };
-            let sum = together.iter().map(|windows| windows.cycles as f64).sum::<f64>();
-            let each = sum / (size * together.len()) as f64;
             // Where both are as well known, what does more takes longer.
             [
                 Self::spread(&together, waves, |window| window.instructions as f64, true),
-                Self { each, ..by_wave },
+                Self::spread(&together, waves, |_| size as f64, false),
             ]
         });
         let unknown = Self { each: 0.0, by_instruction: false, half_width: f64::INFINITY };

@@ -5,6 +5,9 @@
   const SLOT_COLOUR = Object.fromEntries(SLOTS.map((name, i) => [name, name === 'idle' ? 'var(--line)' : colour(i)]));
 
   const slots = (report) => ({ issued: report.issued, ...report.stalls });
+  /** Samples have no counters of all blocks. */
+  const counted = (run) => Boolean(run.report.memory && run.report.memory.l1 && 'hits' in run.report.memory.l1);
+  const NO_SLOTS = 'No cycles were simulated, or only those of a part of the blocks.';
   const sum = (object) => Object.values(object).reduce((a, b) => a + b, 0);
   const usedSlots = (list) => SLOTS.filter((slot) => list.some((parts) => parts[slot] > 0));
   /** Microseconds of so many core cycles. */
@@ -34,7 +37,7 @@
 
   function slotBar(runs) {
     const list = runs.filter((run) => sum(slots(run.report)) > 0).map((run) => [run.name, slots(run.report)]);
-    if (list.length === 0) return el('p', {}, 'No cycles were simulated.');
+    if (list.length === 0) return el('p', {}, NO_SLOTS);
     const used = usedSlots(list.map(([, parts]) => parts));
     const shares = (slot) => (list.length === 1 ? ` ${percent(list[0][1][slot], sum(list[0][1]))}` : '');
     return [

@@ -2,7 +2,8 @@
   // Memory, latencies and launches; several runs have a column or a row each.
 
   function memory(runs) {
-    const timed = runs.filter((run) => run.report.memory);
+    const timed = runs.filter(counted);
+    if (timed.length === 0) return [el('p', {}, 'No run has counts of its memory.')];
     const rate = (part, whole) => el('td', { 'data-value': whole > 0 ? 100 * part / whole : undefined }, percent(part, whole));
     const names = timed.map((run) => run.name);
     const heads = timed.length > 1 ? names : ['count'];
@@ -39,7 +40,7 @@
 
   const QUANTILES = ['min', 'p50', 'p90', 'p99', 'max'];
   function latencies(runs) {
-    const list = runs.flatMap((run) => {
+    const list = runs.filter(counted).flatMap((run) => {
       const m = run.report.memory;
       return [...Object.entries(m.load_latency).map(([level, p]) => [`loads, ${level.toUpperCase()}`, p]), ['stores', m.store_latency], ['atomics', m.atomic_latency]]
         .filter(([, p]) => p && p.count > 0).map(([name, p]) => [runs.length > 1 ? `${name}, ${run.name}` : name, p, name]);
@@ -78,7 +79,9 @@
 
   const launches = (runs) => {
     const several = runs.length > 1;
-    return table('Launches', [...(several ? ['run'] : []), 'kernel', 'grid', 'block', 'µs', 'core cycles', 'from', 'to', 'warp instructions', 'registers', 'shared bytes', 'blocks per SM', 'limit'],
-      runs.flatMap((run) => run.report.kernels.map((k) => [...(several ? [run.name] : []), k.name, k.grid.join(' × '), k.block.join(' × '), cell(micros(run.report, k.cycles)), k.cycles, k.start_cycle, k.end_cycle,
+    const sampled = runs.some((run) => run.report.kernels.some((k) => k.sampled));
+    const interval = (k) => (k.sampled ? `${show(k.sampled.cycles_low)} to ${show(k.sampled.cycles_high)}` : '');
+    return table('Launches', [...(several ? ['run'] : []), 'kernel', 'grid', 'block', 'µs', 'core cycles', ...(sampled ? ['with 95 % confidence'] : []), 'from', 'to', 'warp instructions', 'registers', 'shared bytes', 'blocks per SM', 'limit'],
+      runs.flatMap((run) => run.report.kernels.map((k) => [...(several ? [run.name] : []), k.name, k.grid.join(' × '), k.block.join(' × '), cell(micros(run.report, k.cycles)), k.cycles, ...(sampled ? [interval(k)] : []), k.start_cycle, k.end_cycle,
         k.warp_instructions, k.registers_per_thread, k.shared_bytes, k.resident_blocks, k.occupancy_limit])));
   };

@@ -22,7 +22,7 @@
     for (const [i, run] of runs.entries()) {
       const { report } = run;
       const m = report.machine;
-      if (!m || !report.cycles || !report.warp_instructions) continue;
+      if (!m || !report.cycles || !report.warp_instructions || !counted(run)) continue;
       const seconds = report.cycles / (m.core_khz * 1e3);
       const rate = report.warp_instructions / seconds / 1e9;
       const levels = [['L1', report.memory.transactions * m.line_bytes, m.l1_bytes_per_second],

@@ -3,7 +3,7 @@
 
   function stalls(runs) {
     const timed = runs.filter((run) => sum(slots(run.report)) > 0);
-    if (timed.length === 0) return [el('p', {}, 'No cycles were simulated.')];
+    if (timed.length === 0) return [el('p', {}, NO_SLOTS)];
     const used = usedSlots(timed.map((run) => slots(run.report)));
     const list = (report) => (report.by_sm || []).map((sm, i) => [`SM ${i}`, { issued: sm.issued, ...sm.stalls }]);
     /** Neighbours without a warp are one bar where they are many. */
