@@ -12,27 +12,36 @@ use sim_core::sampling::Sampling;
 use sim_frontend::diagnostic::Source;
 use warpsim::device::{Device, DeviceRequest, Kernel};
 
-/// `work`: each thread keeps a value in local memory over a barrier, and each block counts itself. `chain`: each block waits
-/// for the one before it. `free_end`: the same, but for the last blocks. `copy`: what they have written.
+/// `work`: each thread keeps `words` values in local memory over a barrier, and each block counts itself. `chain`: each block waits
+/// for the one before it. `free_end`: the same, but for the last blocks. `ahead`: blocks wait for the
+/// block 40 behind them, of which one is dead. `copy`: what was written.
 const PTX: &str = "
 .version 6.0
 .target sm_70
 .address_size 64
-.visible .entry work(.param .u64 at, .param .u64 count, .param .u32 most) {
+.visible .entry work(.param .u64 at, .param .u64 count, .param .u32 most, .param .u32 words) {
     .reg .b64 %a, %c, %o;
-    .reg .b32 %r, %t, %n, %b, %i, %m;
+    .reg .b32 %r, %t, %n, %b, %i, %m, %k, %w;
     .reg .pred %p;
-    .local .align 4 .b32 kept[8];
+    .local .align 4 .b32 kept[32];
     ld.param.u64 %a, [at];
     ld.param.u64 %c, [count];
     ld.param.u32 %m, [most];
+    ld.param.u32 %w, [words];
     mov.u32 %t, %tid.x;
     mov.u32 %n, %ntid.x;
     mov.u32 %b, %ctaid.x;
     mad.lo.u32 %i, %b, %n, %t;
     mul.wide.u32 %o, %i, 4;
     add.s64 %a, %a, %o;
-    st.local.u32 [kept+8], %i;
+    mov.u32 %n, 0;
+    mov.u32 %k, kept;
+keep:
+    st.local.u32 [%k], %i;
+    add.u32 %k, %k, 4;
+    add.u32 %n, %n, 1;
+    setp.ne.u32 %p, %n, %w;
+    @%p bra keep;
     bar.sync 0;
     and.b32 %n, %b, %m;
     add.u32 %n, %n, 16;
@@ -43,8 +52,14 @@ loop:
     @%p bra loop;
     setp.ne.u32 %p, %t, 0;
     @!%p red.global.add.u32 [%c], 1;
-    ld.local.u32 %r, [kept+8];
-    add.u32 %r, %r, 7;
+    mov.u32 %r, 7;
+sum:
+    sub.u32 %k, %k, 4;
+    ld.local.u32 %m, [%k];
+    add.u32 %r, %r, %m;
+    sub.u32 %w, %w, 1;
+    setp.ne.u32 %p, %w, 0;
+    @%p bra sum;
     st.global.u32 [%a], %r;
     ret;
 }
@@ -88,6 +103,34 @@ end:
     st.release.gpu.global.u32 [%a+4], %r;
     ret;
 }
+.visible .entry ahead(.param .u64 flags, .param .u32 dead) {
+    .reg .b64 %a, %o;
+    .reg .b32 %r, %b, %n;
+    .reg .pred %p;
+    ld.param.u64 %a, [flags];
+    mov.u32 %b, %ctaid.x;
+    mov.u32 %n, %nctaid.x;
+    mul.wide.u32 %o, %b, 4;
+    add.s64 %a, %a, %o;
+    div.u32 %r, %b, 40;
+    and.b32 %r, %r, 1;
+    setp.ne.u32 %p, %r, 0;
+    @%p bra sets;
+    add.u32 %r, %b, 40;
+    setp.ge.u32 %p, %r, %n;
+    @%p bra sets;
+spin:
+    ld.acquire.gpu.global.u32 %r, [%a+160];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra spin;
+sets:
+    ld.param.u32 %r, [dead];
+    setp.eq.u32 %p, %r, %b;
+    @%p ret;
+    mov.u32 %r, 1;
+    st.release.gpu.global.u32 [%a], %r;
+    ret;
+}
 .visible .entry copy(.param .u64 flags, .param .u64 to) {
     .reg .b64 %a, %c, %o;
     .reg .b32 %r, %b;
@@ -116,11 +159,23 @@ fn device(sampling: Option<f64>, change: impl FnOnce(&mut DeviceRequest)) -> Dev
 
 /// Runs `work` on so many blocks in each of so many streams. Gives the report, its buffer, and the count.
 fn work(device: &mut Device, blocks: u32, streams: u32, most: u32) -> (DeviceReport, Vec<u8>, u32) {
+    work_with(device, blocks, streams, most, 2)
+}
+
+/// The same with so many words of local memory.
+fn work_with(
+    device: &mut Device,
+    blocks: u32,
+    streams: u32,
+    most: u32,
+    words: u32,
+) -> (DeviceReport, Vec<u8>, u32) {
     let module = device.load(&Source::new("work.ptx", PTX)).unwrap_or_else(|error| panic!("{error}"));
     let bytes = u64::from(blocks) * 128 * 4;
     let [at, count] = [bytes, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
     device.write(count, &[0; 4]).expect("allocated");
-    let params = [&at.to_le_bytes()[..], &count.to_le_bytes(), &most.to_le_bytes()].concat();
+    let params =
+        [&at.to_le_bytes()[..], &count.to_le_bytes(), &most.to_le_bytes(), &words.to_le_bytes()].concat();
     for stream in 0..streams {
         let kernel = Kernel { stream, ..Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params) };
         device.launch(&kernel).unwrap_or_else(|error| panic!("{error}"));
@@ -172,6 +227,15 @@ fn all_blocks_are_executed_and_their_cycles_estimated() {
     }
 }
 
+/// 256 KiB of local memory an SM, which L1 does not hold.
+#[test]
+fn blocks_that_are_not_timed_have_local_memory_of_their_own() {
+    let [whole, sampled] =
+        [None, Some(5.0)].map(|sampling| work_with(&mut device(sampling, |_| {}), 1000, 1, 0, 32));
+    assert!(sampled.0.is_sampled());
+    assert_eq!((sampled.1, sampled.2), (whole.1, whole.2));
+}
+
 #[test]
 fn blocks_of_uneven_work_are_counted_by_their_instructions() {
     // The number of trips follows bits of the block's number: it grows over eight waves.
@@ -209,10 +273,39 @@ fn blocks_may_wait_for_blocks_before_them() {
 }
 
 #[test]
+fn blocks_may_wait_for_blocks_behind_them_and_not_for_ever() {
+    let run = |sampling, dead: u32| {
+        let mut device = device(sampling, |_| {});
+        let module = device.load(&Source::new("ahead.ptx", PTX)).expect("a module");
+        let flags = device.malloc("flags", 4 * 800, 1).expect("fits");
+        device.write(flags, &[0; 4 * 800]).expect("allocated");
+        let params = [&flags.to_le_bytes()[..], &dead.to_le_bytes()].concat();
+        device.launch(&Kernel::new(module, "ahead", [800, 1, 1], [32, 1, 1], &params)).expect("a launch");
+        let ended = device.synchronize(&|_, _, _| {});
+        let mut out = vec![0; 4 * 800];
+        device.read(flags, &mut out).expect("allocated");
+        (ended, device.report().expect("a report").kernels[0].clone(), out)
+    };
+    let (whole, sampled) = (run(None, 1000), run(Some(50.0), 1000));
+    assert!(whole.0.is_ok() && sampled.0.is_ok(), "{:?} {:?}", whole.0, sampled.0);
+    assert!(sampled.1.sampled.is_some(), "{:?}", sampled.1);
+    assert_eq!(sampled.2, whole.2);
+    // The block that a block waits for does nothing: nobody goes on, timed or not.
+    for dead in [440, 480] {
+        for sampling in [None, Some(50.0)] {
+            match run(sampling, dead).0 {
+                Err(SimError::Stopped(fault)) => assert_eq!(fault.rule, "live", "{fault:?}"),
+                other => assert!(dead == 480 && other.is_ok(), "{sampling:?}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_kernel_ends_with_the_blocks_that_were_left_out() {
     // Blocks that are left out wait for such that run; the last ones wait for nobody and end before.
     const BLOCKS: u32 = 700;
-    const LAST: u32 = BLOCKS - 40;
+    const LAST: u32 = BLOCKS - 130;
     let mut device = device(Some(5.0), |_| {});
     let module = device.load(&Source::new("chain.ptx", PTX)).expect("a module");
     let [flags, to] = [4 * 701; 2].map(|bytes| device.malloc("flags", bytes, 1).expect("fits"));
@@ -244,13 +337,19 @@ fn a_kernel_ends_with_the_blocks_that_were_left_out() {
 fn limits_count_what_is_not_timed() {
     let mut whole = device(None, |_| {});
     let all = work(&mut whole, 3000, 1, 0).0.kernels[0].clone();
-    for (instructions, cycles) in [(Some(all.warp_instructions / 2), None), (None, Some(all.cycles / 2))] {
+    for (instructions, cycles) in [
+        (Some(all.warp_instructions / 2), None),
+        // What is timed at the end would not reach it alone.
+        (Some(all.warp_instructions - 9000), None),
+        (None, Some(all.cycles / 2)),
+    ] {
         let mut device = device(Some(2.0), |request| {
             (request.max_instructions, request.max_cycles) = (instructions, cycles);
         });
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
         let [at, count] = [3000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
-        let params = [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes()].concat();
+        let params =
+            [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
         device.launch(&Kernel::new(module, "work", [3000, 1, 1], [128, 1, 1], &params)).expect("a launch");
         let stopped = device.synchronize(&|_, _, _| {}).expect_err("there is a limit");
         let issued = device.report().expect("a report").kernels[0].warp_instructions;
@@ -291,6 +390,19 @@ fn a_sample_is_the_same_for_any_threads_and_launches_follow_one_another() {
         assert_eq!(run(&|request| request.threads = threads), expected, "{threads} threads");
     }
     assert_eq!(run(&|request| request.check = "full".into()), expected);
+    // What is told of a launch stays when another one follows it.
+    let mut device = device(Some(2.0), |_| {});
+    let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
+    let [at, count] = [2000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+    let params =
+        [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
+    for blocks in [2000, 1900] {
+        device.launch(&Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params)).expect("a launch");
+    }
+    device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    let kernels = device.take().expect("nothing is queued").report.kernels;
+    let timed = kernels.iter().map(|kernel| kernel.sampled.map_or(9999, |of| of.timed_blocks));
+    assert!(timed.clone().all(|blocks| (1..1800).contains(&blocks)), "{:?}", timed.collect::<Vec<_>>());
 }
 
 #[test]
@@ -300,7 +412,8 @@ fn launches_like_others_are_executed_and_estimated() {
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
         let [at, count] = [32 * 128 * 4, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
         device.write(count, &[0; 4]).expect("allocated");
-        let params = [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes()].concat();
+        let params =
+            [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
         let mut kernels = Vec::new();
         for launch in 0..60 {
             device.launch(&Kernel::new(module, "work", [32, 1, 1], [128, 1, 1], &params)).expect("a launch");
@@ -361,8 +474,19 @@ fn reports_have_what_is_known_of_a_sample() {
     }
     assert_eq!([&report["memory"], &report["stalls"]], [&serde_json::json!({}); 2]);
     // The same for any length of epochs.
-    for epoch in ["1", "7"] {
+    for epoch in ["1", "7", "13"] {
         assert_eq!(json(&["--epoch", epoch, "--threads", "2"]), report, "{epoch}");
+    }
+    let other = |more: &[&str]| {
+        let run = ["run", "transpose", "--chip", "gtx480", "--set", "n=512", "--sample=20%", "--json"];
+        let out = warpsim(&[&run[..], more].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).expect("text")
+    };
+    let expected = other(&[]);
+    assert!(expected.contains("\"sampled\""));
+    for epoch in ["1", "3", "7", "13"] {
+        assert!(other(&["--epoch", epoch]) == expected, "{epoch}");
     }
     let out = String::from_utf8(warpsim(&RUN).stdout).expect("text");
     for part in ["; sampled: ", " cycles with 95 % confidence, ", "bound: Not known: kernels were sampled."] {

@@ -64,7 +64,7 @@ pub struct Pause {
     pub kernel: Arc<Kernel>,
     /// The blocks.
     pub skip: Skip,
-    /// Nothing runs that they could wait for.
+    /// Nothing runs, or ever changes, that they could wait for.
     pub rests: bool,
 }
 
@@ -192,18 +192,12 @@ impl<P: Reconvergence> Engine<P> {
         self.dispatcher.windows = Some(Box::new(Windows::new(sampling, self.lookahead)));
     }
 
-    /// The pause in which blocks are executed without timing, if any are, where everything stands at one cycle. `rests`: nothing is
-    /// left to do but them.
-    fn pause(&mut self, rests: bool) -> Option<Pause> {
-        let waiting = self.dispatcher.windows.as_mut()?.take_due();
-        let skip = match waiting {
-            None if rests => None,
-            None => {
-                let l2 = self.l2_use();
-                self.dispatcher.leave_blocks_out(l2)
-            }
-            waiting => waiting,
-        }?;
+    /// The pause in which blocks are executed without timing, if any are, where everything stands at one cycle.
+    fn pause(&mut self) -> Option<Pause> {
+        let windows = self.dispatcher.windows.as_mut()?;
+        let (waiting, rests) = (windows.take_due(), windows.take_rest());
+        let l2 = self.l2_use();
+        let skip = waiting.or_else(|| self.dispatcher.leave_blocks_out(l2))?;
         let kernel = self.dispatcher.kernel(skip.grid)?;
         Some(Pause { kernel, skip, rests })
     }
@@ -254,8 +248,13 @@ impl<P: Reconvergence> Engine<P> {
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
         workers::deal(&mut self.workers, threads);
-        self.next_count =
-            control.max_instructions.map_or(Cycle::MAX, |most| self.count_after(self.now, most));
+        self.next_count = match control.max_instructions {
+            Some(most) => {
+                let left = most.saturating_sub(self.instructions());
+                self.count_after(self.now, left)
+            }
+            None => Cycle::MAX,
+        };
         self.sampler = control.sample.map(|(every, base)| Sampler::new(every, base));
         let mut epochs = 0;
         let result = loop {
@@ -264,7 +263,7 @@ impl<P: Reconvergence> Engine<P> {
                     if !self.partitions().all(|partition| partition.settled()) {
                         // An atomic waits between its operation and its write.
                         self.dispatcher.windows.iter_mut().for_each(|windows| windows.later());
-                    } else if let Some(pause) = self.pause(false) {
+                    } else if let Some(pause) = self.pause() {
                         return Ok(Some(pause));
                     }
                 }
@@ -297,9 +296,10 @@ impl<P: Reconvergence> Engine<P> {
             Err(error) => Err(self.check_memory().err().unwrap_or(error)),
         };
         if matches!(result, Ok(Turn::Over))
-            && let Some(pause) = self.pause(true)
+            && let Some(windows) = self.dispatcher.windows.as_mut().filter(|windows| windows.waits())
         {
-            return Ok(Some(pause));
+            windows.rest();
+            return Ok(self.pause());
         }
         match result {
             Ok(_) if self.dispatcher.idle() => Ok(None),

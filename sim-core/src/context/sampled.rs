@@ -65,7 +65,11 @@ impl Context {
         });
         let room = self.room(kernel);
         let before = match beside.waits.take() {
-            Some(before) => before,
+            // They may wait for those behind them too.
+            Some(before) => {
+                beside.machine.widen(room.most);
+                before
+            }
             None => {
                 let before = beside.instructions();
                 let left = self.instructions_left().saturating_sub(engine.instructions() + before);
@@ -75,10 +79,6 @@ impl Context {
                 before
             }
         };
-        // Where nothing runs any more that they could wait for, they may wait for those behind them.
-        if *rests {
-            beside.machine.widen(room.most);
-        }
         let went = beside.machine.go_on(kernel, &|| stop.load(Ordering::Relaxed));
         let stuck = went.map_err(|halt| self.halted(halt))?;
         let mapping = Mapping::new(&self.chip.memory);

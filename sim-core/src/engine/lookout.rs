@@ -81,7 +81,11 @@ impl<P: Reconvergence> Engine<P> {
                 None
             }
             State::Watching(mut watch, before) => {
-                let pending = self.pending(watch.since(), hits != before);
+                let others = self.pending(watch.since(), hits != before);
+                let waits = self.dispatcher.windows.as_ref().is_some_and(|windows| windows.waits());
+                // Blocks that are executed without timing may do what is waited for.
+                let only_they = waits && others.is_none();
+                let pending = others.or(waits.then(|| "blocks that are not timed have not ended".into()));
                 let residents: Vec<&Resident<P>> = self.sms().map(|sm| &sm.resident).collect();
                 match watch.look(&residents, changes, pending) {
                     Look::Stuck => {
@@ -95,7 +99,12 @@ impl<P: Reconvergence> Engine<P> {
                         self.lookout.next = now + watch.gap();
                         self.lookout.state = State::Watching(watch, before);
                     }
-                    Look::Suspicious(why) => self.sleep(now, Some(why)),
+                    Look::Suspicious(why) => {
+                        if only_they {
+                            self.dispatcher.windows.iter_mut().for_each(|windows| windows.rest());
+                        }
+                        self.sleep(now, Some(why));
+                    }
                     Look::Progress => self.sleep(now, None),
                 }
                 None

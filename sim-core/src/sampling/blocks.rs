@@ -87,6 +87,8 @@ pub struct Windows {
     /// How often blocks that are left out have waited for others, and the cycle at which they were looked at last.
     waits: u32,
     looked: Cycle,
+    /// Nothing runs any more, or ever changes, that they could wait for.
+    rests: bool,
     /// What was left out, by grid.
     left_out: Vec<LeftOut>,
 }
@@ -128,7 +130,16 @@ impl LeftOut {
 
 impl Windows {
     pub(crate) fn new(sampling: Sampling, after: Cycle) -> Self {
-        Self { sampling, after, followed: None, due: None, waits: 0, looked: 0, left_out: Vec::new() }
+        Self {
+            sampling,
+            after,
+            followed: None,
+            due: None,
+            waits: 0,
+            looked: 0,
+            rests: false,
+            left_out: Vec::new(),
+        }
     }
 
     /// A block of a grid ended on an SM that has issued so many instructions of it by then. When a window has ended with it, and
@@ -189,6 +200,21 @@ impl Windows {
         let (at, skip) = self.due.take()?;
         self.looked = at;
         skip
+    }
+
+    /// Blocks that are left out wait for others.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.due, Some((_, Some(_))))
+    }
+
+    /// Nothing runs, or ever changes, that they could wait for.
+    pub(crate) fn rest(&mut self) {
+        self.rests = true;
+    }
+
+    /// Whether that was so when they were last looked at.
+    pub(crate) fn take_rest(&mut self) -> bool {
+        std::mem::take(&mut self.rests)
     }
 
     /// They wait for blocks that are timed: more of the kernel are not left out.
@@ -363,6 +389,31 @@ mod tests {
             let skips = run_with(1000, 2.0, |_| 100, |_| L2Use { used: [now, most], dirty: [now, most] }).1;
             assert_eq!((skips[1].from, skips[1].to), (62, 962), "{skips:?}");
         }
+    }
+
+    #[test]
+    fn of_a_kernel_whose_blocks_wait_no_more_are_left_out() {
+        let mut windows = Windows::new(Sampling::try_from(2.0).expect("an error"), 8);
+        let l2 = L2Use { used: [7, 100], dirty: [1, 100] };
+        let end = |windows: &mut Windows, ended: u64| {
+            windows.block_ended(50 * ended, 0, 2, 0, 50 * ended);
+            windows.due().filter(|_| !windows.waits())
+        };
+        assert!((1..10).all(|ended| end(&mut windows, ended).is_none()));
+        assert_eq!(end(&mut windows, 10), Some(508));
+        assert!(windows.take_due().is_none() && windows.leave_out(0, 12, 1000, l2).is_none());
+        end(&mut windows, 11);
+        assert_eq!(end(&mut windows, 12), Some(608));
+        assert!(windows.take_due().is_none());
+        let skip = windows.leave_out(0, 14, 1000, l2).expect("the rate is known");
+        // It waits for others, longer each time.
+        for at in [608 + 2 * WAIT, 608 + 6 * WAIT] {
+            windows.wait(skip);
+            assert!(windows.waits() && !windows.take_rest());
+            assert_eq!((windows.due(), windows.take_due()), (Some(at), Some(skip)));
+        }
+        windows.executed(&skip, 1800);
+        assert!((13..100).all(|ended| end(&mut windows, ended).is_none()));
     }
 
     #[test]
