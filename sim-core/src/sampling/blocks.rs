@@ -3,15 +3,23 @@
 //! Blocks of a kernel run in waves, each as many blocks as the chip holds at a time. A window is the time in which as
 //! many blocks end as a wave has. The windows after the first one, in which blocks begin and caches fill, are steady when
 //! their mean is known well enough; then the next blocks are executed without timing, as many whole waves as may be left out.
-//! Those after them are timed again, and with the last ones the end of the kernel, in which fewer and fewer blocks run.
+//! Those after them are timed again, and with the last ones the end of the kernel, in which fewer and fewer blocks run. What was
+//! left out takes the mean of the rates before and after it.
 
 use sim_memory::vocabulary::Cycle;
 
 use super::{AHEAD, BIAS, FEWEST, Rate, Sampling, Window};
 use crate::report::SampledReport;
 
-/// The same the first time: blocks that began together go apart for some time.
+/// The same the first time, and as long as the rates before and after what was left out differ by more than the error: blocks that
+/// began together go apart for some time, or the kernel changes.
 const AHEAD_AT_FIRST: u64 = 3;
+
+/// Windows after what was left out that tell a rate.
+const FEWEST_AFTER: usize = 2;
+
+/// Waves of a kernel of which such windows are left for its end.
+const MANY: u64 = 24;
 
 /// What L2 holds: lines in use, dirty lines, and how many of either there can be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +55,24 @@ pub struct Skip {
     wave: u64,
 }
 
+/// Blocks that were left out last: their rate is known when some after them were timed.
+#[derive(Debug)]
+struct Open {
+    skip: Skip,
+    instructions: u64,
+    /// What its grid has of it so far.
+    is: Estimate,
+    /// The rate after it is that before it, within the error.
+    steady: bool,
+}
+
+/// Cycles, and the half-width of their interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Estimate {
+    cycles: f64,
+    half: f64,
+}
+
 /// The kernel that runs alone, as the dispatcher sees it.
 #[derive(Debug)]
 struct Followed {
@@ -67,10 +93,9 @@ struct Followed {
     seen: u64,
     /// What L2 held after so many windows.
     l2: Option<(u64, L2Use)>,
-    /// Blocks timed or left out so far.
+    /// Blocks timed or left out so far, and all of them, when some were left out.
     covered: u64,
-    /// Some were left out.
-    left_out: bool,
+    blocks: u64,
     /// Its blocks wait for others: no more are left out.
     wait: bool,
 }
@@ -91,6 +116,8 @@ pub struct Windows {
     rests: bool,
     /// What was left out, by grid.
     left_out: Vec<LeftOut>,
+    /// The last of it.
+    open: Option<Open>,
 }
 
 /// Half the cycles after which blocks that wait for others are looked at again the first time; each time they wait twice as
@@ -108,7 +135,22 @@ pub struct LeftOut {
     squares: f64,
 }
 
+impl Open {
+    /// What it took at a rate.
+    fn estimate(&self, rate: &Rate) -> Estimate {
+        let waves = (self.skip.to - self.skip.from) as f64 / self.skip.wave as f64;
+        let (cycles, half) = rate.cycles(waves, self.instructions);
+        Estimate { cycles, half }
+    }
+}
+
 impl LeftOut {
+    /// Adds an estimate in place of another one.
+    fn add(&mut self, is: &Estimate, was: &Estimate) {
+        self.cycles += is.cycles - was.cycles;
+        self.squares += is.half.powi(2) - was.half.powi(2);
+    }
+
     /// Estimate of the cycles, in whole ones.
     pub fn cycles(&self) -> Cycle {
         self.cycles.round() as Cycle
@@ -117,7 +159,7 @@ impl LeftOut {
     /// What a report says of a kernel that was timed for so many cycles and instructions.
     pub fn report(&self, blocks: u64, cycles: Cycle, warp_instructions: u64) -> SampledReport {
         let whole = cycles as f64 + self.cycles;
-        let half = self.squares.sqrt().hypot(BIAS * self.cycles);
+        let half = self.squares.max(0.0).sqrt().hypot(BIAS * self.cycles);
         SampledReport {
             timed_blocks: blocks - self.blocks,
             timed_cycles: cycles,
@@ -139,6 +181,7 @@ impl Windows {
             looked: 0,
             rests: false,
             left_out: Vec::new(),
+            open: None,
         }
     }
 
@@ -147,16 +190,37 @@ impl Windows {
     pub(crate) fn block_ended(&mut self, now: Cycle, grid: u32, wave: u64, sm: u32, issued: u64) {
         if !matches!(&self.followed, Some(followed) if followed.grid == grid) {
             self.followed = Some(Followed::new(grid, wave, now));
+            self.open = None;
         }
         let error = self.sampling.error();
         let Some(followed) = self.followed.as_mut() else { return };
-        if followed.ended(now, sm, issued)
-            && !followed.wait
+        if !followed.ended(now, sm, issued) {
+            return;
+        }
+        if !followed.wait
             && self.due.is_none()
             && followed.rate(u64::MAX).is_some_and(|rate| rate.half_width <= error)
         {
             self.due = Some((now + self.after, None));
         }
+        self.look_back();
+    }
+
+    /// Some blocks have been timed after those that were left out last: these take the mean of the rates on both sides, and their
+    /// interval has both.
+    fn look_back(&mut self) {
+        let (Some(followed), Some(open)) = (&self.followed, &mut self.open) else { return };
+        // In the last window blocks run out.
+        if followed.windows.len() < FEWEST_AFTER || followed.covered + followed.wave > followed.blocks {
+            return;
+        }
+        let before = open.estimate(&open.skip.rate);
+        let after = open.estimate(&open.skip.rate.now(&followed.windows));
+        let apart = (after.cycles - before.cycles) / 2.0;
+        open.steady = 2.0 * apart.abs() <= self.sampling.error() * before.cycles;
+        let is = Estimate { cycles: before.cycles + apart, half: before.half.hypot(apart) };
+        let sum = &mut self.left_out[open.skip.grid as usize];
+        sum.add(&is, &std::mem::replace(&mut open.is, is));
     }
 
     /// It is not the time for it: later.
@@ -172,11 +236,13 @@ impl Windows {
         let followed = self.followed.as_mut().filter(|followed| followed.grid == grid)?;
         let wave = followed.wave;
         let before = followed.l2.replace((followed.seen, l2));
-        // The blocks of a wave are left for the end.
-        let left = blocks.saturating_sub(next).saturating_sub(wave);
+        // The blocks of a wave are left for the end, and, of many, such that tell the rate before it.
+        let last = wave * if blocks / wave < MANY { 1 } else { 1 + FEWEST_AFTER as u64 };
+        let left = blocks.saturating_sub(next).saturating_sub(last);
         let (seen, before) = before?;
         let full = l2.waves_until_full(&before, followed.seen - seen);
-        let ahead = if followed.left_out { AHEAD } else { AHEAD_AT_FIRST };
+        let steady = self.open.as_ref().is_some_and(|open| open.steady);
+        let ahead = if steady { AHEAD } else { AHEAD_AT_FIRST };
         let waves = (left.min(ahead * followed.covered) / wave).min(full);
         if waves < 2 {
             return None;
@@ -184,9 +250,10 @@ impl Windows {
         let rate = followed.rate(waves).filter(|rate| rate.half_width <= error)?;
         followed.windows.clear();
         followed.settles = true;
-        followed.left_out = true;
         followed.l2 = None;
         followed.covered += waves * wave;
+        followed.blocks = blocks;
+        self.open = None;
         Some(Skip { grid, from: next, to: next + waves * wave, rate, wave })
     }
 
@@ -237,12 +304,12 @@ impl Windows {
         if self.left_out.len() <= grid {
             self.left_out.resize(grid + 1, LeftOut::default());
         }
-        let blocks = skip.to - skip.from;
-        let (cycles, half) = skip.rate.cycles(blocks as f64 / skip.wave as f64, instructions);
+        let mut open = Open { skip: *skip, instructions, is: Estimate::default(), steady: false };
+        open.is = open.estimate(&skip.rate);
         let sum = &mut self.left_out[grid];
-        sum.blocks += blocks;
-        sum.cycles += cycles;
-        sum.squares += half * half;
+        sum.blocks += skip.to - skip.from;
+        sum.add(&open.is, &Estimate::default());
+        self.open = Some(open);
     }
 
     /// Cycles of all that was left out.
@@ -270,7 +337,7 @@ impl Followed {
             seen: 0,
             l2: None,
             covered: 0,
-            left_out: false,
+            blocks: 0,
             wait: false,
         }
     }
@@ -374,7 +441,54 @@ mod tests {
         // Waves that differ in turn are as steady as two of them together.
         let (windows, skips) = run(4000, 2.0, |wave| if wave % 2 == 0 { 100 } else { 120 });
         let left = windows.left_out(0);
-        assert!(skips[0].from < 30 && (left.cycles - 55.0 * left.blocks as f64).abs() < 1.0, "{left:?}");
+        let off = (left.cycles - 55.0 * left.blocks as f64).abs();
+        assert!(skips[0].from < 30 && off < 0.005 * left.cycles, "{left:?}");
+    }
+
+    #[test]
+    fn what_is_left_out_takes_the_rates_of_both_sides() {
+        // Waves of 120 cycles for some time, then of fewer and fewer, then of 90.
+        let falls = |wave: u64| 120 - (wave.max(10) - 10).min(30);
+        let (windows, skips) = run(400, 2.0, falls);
+        let left = windows.left_out(0);
+        let skip = skips[0];
+        assert_eq!((skip.from, skip.to), (14, 50));
+        // 18 waves between 120 and 105 or so; the next ones are told by both sides, too.
+        let mut own = Windows::new(Sampling::try_from(2.0).expect("an error"), 8);
+        own.followed = Some(Followed { blocks: 400, ..Followed::new(0, 2, 0) });
+        own.executed(&skip, 1800);
+        assert_eq!((own.left_out(0).cycles, own.left_out(0).squares), (18.0 * 120.0, 0.0));
+        let mut now = 0;
+        for (window, cycles) in [(1, 500), (2, 106), (3, 104)] {
+            now += cycles;
+            own.block_ended(now - 1, 0, 2, 0, 50 * window);
+            own.block_ended(now, 0, 2, 0, 100 * window);
+            assert_eq!(own.left_out(0).cycles == 18.0 * 112.5, window == 3, "{:?}", own.left_out(0));
+        }
+        assert_eq!(own.left_out(0).squares.sqrt(), 18.0 * 7.5);
+        assert!(!own.open.as_ref().expect("the last one").steady);
+        let first = (0..skip.from / 2).map(falls).sum::<u64>();
+        assert!(first == 7 * 120 && skips.len() > 1, "{skips:?}");
+        let all: u64 = (0..200).map(falls).sum();
+        let timed: u64 =
+            all - skips.iter().flat_map(|skip| skip.from / 2..skip.to / 2).map(falls).sum::<u64>();
+        let report = left.report(400, timed, 1);
+        assert!((report.cycles_low..=report.cycles_high).contains(&all), "{report:?}, {all}");
+        // With the rates before it alone it is not.
+        let before = skips
+            .iter()
+            .map(|skip| skip.rate.cycles((skip.to - skip.from) as f64 / 2.0, 50 * (skip.to - skip.from)));
+        assert!(before.map(|(cycles, _)| cycles).sum::<f64>() + timed as f64 > 1.03 * all as f64);
+    }
+
+    #[test]
+    fn fewer_are_left_out_while_the_rates_of_both_sides_differ() {
+        let most = |times: &dyn Fn(u64) -> u64| {
+            let skips = run(20_000, 2.0, times).1;
+            skips.iter().map(|skip| (skip.to - skip.from) / (skip.from + 1)).max()
+        };
+        assert_eq!(most(&|wave| 100 + wave / 4), Some(2));
+        assert!(most(&|_| 100) > Some(10));
     }
 
     #[test]

@@ -135,6 +135,12 @@ impl Rate {
         Self { each, by_instruction, half_width }
     }
 
+    /// The rate of other windows, of the same kind.
+    fn now(&self, windows: &[Window]) -> Self {
+        let size = |window: &Window| if self.by_instruction { window.instructions as f64 } else { 1.0 };
+        Self::spread(windows, u64::MAX, size, self.by_instruction)
+    }
+
     /// Cycles of so many waves with so many instructions, and the half-width of their interval.
     fn cycles(&self, waves: f64, instructions: u64) -> (f64, f64) {
         let cycles = self.each * if self.by_instruction { instructions as f64 } else { waves };
