@@ -398,11 +398,36 @@ fn a_sample_is_the_same_for_any_threads_and_launches_follow_one_another() {
         [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
     for blocks in [2000, 1900] {
         device.launch(&Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params)).expect("a launch");
+        device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
     }
-    device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
     let kernels = device.take().expect("nothing is queued").report.kernels;
     let timed = kernels.iter().map(|kernel| kernel.sampled.map_or(9999, |of| of.timed_blocks));
     assert!(timed.clone().all(|blocks| (1..1800).contains(&blocks)), "{:?}", timed.collect::<Vec<_>>());
+}
+
+/// Kernels that run right behind one another find in L2 what those before them left there, dirty lines too.
+#[test]
+fn launches_that_are_queued_run_right_behind_one_another() {
+    let run = |sampling| {
+        let mut device = device(sampling, |request| request.set.push("memory.l2.size_bytes=98304".into()));
+        let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
+        let [at, count] = [2000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        let params =
+            [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
+        for blocks in [2000, 1900, 2000] {
+            device
+                .launch(&Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params))
+                .expect("a launch");
+        }
+        device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+        device.take().expect("nothing is queued").report.kernels
+    };
+    let (whole, sampled) = (run(None), run(Some(2.0)));
+    for (own, whole) in sampled.iter().zip(&whole) {
+        agrees(own, whole);
+    }
+    let [own, all] = [&sampled, &whole].map(|kernels| kernels[2].end_cycle as f64);
+    assert!((own / all - 1.0).abs() < 0.03, "{own} {all}");
 }
 
 #[test]

@@ -200,8 +200,14 @@ impl<P: Reconvergence> Functional<P> {
         }
         let Some(touched) = &mut self.touched else { return };
         for request in self.resident.requests.iter().filter(|request| request.space == StateSpace::Global) {
+            let kernel = &self.resident.kernels[self.resident.warps[request.warp].kernel];
+            let writes = matches!(
+                kernel.code.program.ops[request.pc as usize].class,
+                OpClass::Store | OpClass::Atomic
+            );
+            let written = if writes { request.bytes } else { 0 };
             for lane in Lanes(request.lanes) {
-                touched.access(request.addresses[lane as usize]);
+                touched.access(request.addresses[lane as usize], written);
             }
         }
     }
@@ -462,12 +468,13 @@ impl<P: Reconvergence> Functional<P> {
                 let made = self.resident.map_is_here(&mut job, &bytes);
                 made.map_err(|violation| Halt::Fault(job.origin.fault(&violation, 0, 0)))?;
                 if let Some(touched) = &mut self.touched {
-                    touched.access(map);
+                    touched.access(map, 0);
                 }
             }
             if let Some(touched) = &mut self.touched {
                 let far = job.pieces.iter().filter(|_| !matches!(job.way, Way::Between(_)));
-                far.for_each(|piece| touched.access(piece.far));
+                let written = if matches!(job.way, Way::Store(_)) { job.bytes } else { 0 };
+                far.for_each(|piece| touched.access(piece.far, written));
             }
             let origin = job.origin.clone();
             let done = self.resident.do_job(job);

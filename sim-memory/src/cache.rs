@@ -481,14 +481,18 @@ impl Cache {
     /// Copies the least recently used line of a set that is dirty and not pinned, and marks it clean
     /// [mem-wbL1] [mem-wbL2].
     pub fn write_back_one(&mut self, set: u64) -> Option<(u64, ByteMask, LineData)> {
+        let (i, dirty) = self.clean_oldest(set)?;
+        self.stats.write_backs += 1;
+        Some((self.lines[i].tag, dirty, self.data[i]))
+    }
+
+    /// Marks the least recently used line of a set that is dirty and not pinned as clean. Gives its way, and the bytes that
+    /// were dirty.
+    fn clean_oldest(&mut self, set: u64) -> Option<(usize, ByteMask)> {
         let i = self.oldest_dirty(set)?;
         self.dirty_lines[set as usize] -= 1;
         self.held[set as usize] -= 1;
-        let state = &mut self.lines[i];
-        let dirty = std::mem::take(&mut state.dirty);
-        let tag = state.tag;
-        self.stats.write_backs += 1;
-        Some((tag, dirty, self.data[i]))
+        Some((i, std::mem::take(&mut self.lines[i].dirty)))
     }
 
     /// Drops every clean line for which `keep` is false. A pinned one counts as not cached from then on, and

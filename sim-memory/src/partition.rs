@@ -270,16 +270,16 @@ impl Partition {
         !(0..).zip(&self.instances).any(held)
     }
 
-    /// Memory has changed: L2 has the bytes of memory, and the lines of `last` besides, the most recent one last. Those are
-    /// of this partition.
-    pub fn renew(&mut self, last: &[u64]) {
+    /// Memory has changed: L2 has the bytes of memory, and the lines of `last` besides, the most recent one last, of which these bytes
+    /// are dirty. The lines are of this partition.
+    pub fn renew(&mut self, last: &[(u64, ByteMask)]) {
         let memory = &self.memory;
         self.l2.renew(|line, mask, data| memory.read_line(line, mask, data));
-        for &line in last {
+        for &(line, written) in last {
             let (_, local) = self.mapping.place(line);
             let mut data = [0; LINE_BYTES as usize];
             memory.read_line(line, ByteMask::MAX, &mut data);
-            self.l2.fill(self.l2.set_of(line_number(local)), line, &data);
+            self.l2.put(self.l2.set_of(line_number(local)), line, &data, written);
         }
     }
 

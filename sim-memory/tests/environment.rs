@@ -433,7 +433,13 @@ fn memory_changes_beside_settled_partitions() {
                     *beside += 1000;
                 }
             }
-            machine.partitions.iter_mut().for_each(|partition| partition.renew(&[]));
+            // Lines come into L2 besides, some of them dirty.
+            let last: Vec<(u64, u128)> = match next / 100 % 4 {
+                0 => lines[..50].iter().map(|line| (*line, 0xff << (*line / 128 % 3 * 8))).collect(),
+                1 => lines[30..].iter().rev().map(|line| (*line, u128::MAX)).collect(),
+                _ => Vec::new(),
+            };
+            machine.partitions.iter_mut().for_each(|partition| partition.renew(&last));
         }
         machine.partitions.iter_mut().for_each(Partition::flush_to_memory);
         for (line, beside) in lines.iter().zip(beside) {

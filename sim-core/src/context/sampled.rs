@@ -85,7 +85,8 @@ impl Context {
         let mut last = vec![Vec::new(); self.chip.memory.partitions as usize];
         if let Some(touched) = beside.machine.touched_mut().filter(|_| stuck.is_none()) {
             touched.launch_ends();
-            touched.last().into_iter().for_each(|line| last[mapping.place(line).0 as usize].push(line));
+            let lines = touched.last_written().into_iter();
+            lines.for_each(|(line, written)| last[mapping.place(line).0 as usize].push((line, written)));
         }
         for (partition, lines) in engine.partitions().zip(&last) {
             partition.renew(lines);
@@ -111,17 +112,26 @@ impl Context {
         stop: &AtomicBool,
         progress: &Progress<'_>,
     ) -> Result<(), SimError> {
-        for (i, (kernel, functional)) in queue.iter().enumerate() {
-            let (now, later) = queue[i..].split_at(1);
-            let grid = kernel.grid_id as usize;
-            if *functional {
+        let mut rest = queue;
+        while let Some((kernel, functional)) = rest.first() {
+            if *functional || self.groups.leaves_out(kernel, sampling) {
+                let (now, later) = rest.split_at(1);
+                rest = later;
                 self.run_functional::<P>(parameters, now, later, stop)?;
-            } else if self.groups.leaves_out(kernel, sampling) {
-                self.run_functional::<P>(parameters, now, later, stop)?;
-                self.estimate(kernel);
-            } else {
-                self.run_timed::<P>(parameters, now, stop, progress)?;
-                let report = &self.kernels[grid];
+                if !functional {
+                    self.estimate(kernel);
+                }
+                continue;
+            }
+            // Those behind it that are timed whatever it takes run right behind it.
+            let more = rest[1..]
+                .iter()
+                .take_while(|(kernel, functional)| !functional && self.groups.must_time(kernel));
+            let (now, later) = rest.split_at(1 + more.count());
+            rest = later;
+            self.run_timed::<P>(parameters, now, stop, progress)?;
+            for (kernel, _) in now {
+                let report = &self.kernels[kernel.grid_id as usize];
                 self.groups.timed(kernel, report.cycles, report.warp_instructions);
             }
         }

@@ -29,6 +29,8 @@ struct Group {
     left_out: u64,
     /// The first one was timed.
     settled: bool,
+    /// Launches that are timed, and whose cycles are not known yet.
+    running: usize,
     /// One was timed since it was last decided.
     asks: bool,
 }
@@ -48,6 +50,11 @@ impl Groups {
     /// True if a launch is left out.
     pub fn leaves_out(&mut self, kernel: &Kernel, sampling: Sampling) -> bool {
         self.0.entry(shape(kernel)).or_default().leaves_out(sampling)
+    }
+
+    /// True if a launch is timed whatever those before it take, which are still to run: too few like it were timed.
+    pub fn must_time(&mut self, kernel: &Kernel) -> bool {
+        self.0.entry(shape(kernel)).or_default().must_time()
     }
 
     /// A launch was timed.
@@ -70,10 +77,21 @@ impl Group {
         self.seen += 1;
         let left_out = self.left_out > 0;
         self.left_out -= u64::from(left_out);
+        self.running += usize::from(!left_out);
         left_out
     }
 
+    fn must_time(&mut self) -> bool {
+        // The first one does not count.
+        let known = (self.timed.len() + self.running).saturating_sub(usize::from(!self.settled));
+        let must = self.left_out == 0 && known < FEWEST;
+        self.seen += u64::from(must);
+        self.running += usize::from(must);
+        must
+    }
+
     fn timed_for(&mut self, cycles: Cycle, instructions: u64) {
+        self.running = self.running.saturating_sub(1);
         // The first one finds caches cold.
         if !std::mem::replace(&mut self.settled, true) {
             return;
@@ -145,6 +163,28 @@ mod tests {
         assert!(
             left_out.iter().all(|of| of.cycles_low < 1000 && of.cycles_high > 1001 && of.cycles_high < 1035)
         );
+    }
+
+    #[test]
+    fn the_first_launches_are_timed_together() {
+        let (mut group, sampling) = (Group::default(), Sampling::try_from(2.0).expect("an error"));
+        let (mut launch, mut together) = (0, Vec::new());
+        while launch < 100 {
+            if group.leaves_out(sampling) {
+                group.left_out_with(500);
+                launch += 1;
+                continue;
+            }
+            let first = launch;
+            launch += 1;
+            while launch < 100 && group.must_time() {
+                launch += 1;
+            }
+            (first..launch).for_each(|launch| group.timed_for(1000 + launch % 2, 500));
+            together.push((first, launch - first));
+        }
+        // As many as are timed where each is known before the next one.
+        assert_eq!(together, [(0, 5), (80, 1)]);
     }
 
     #[test]

@@ -20,6 +20,26 @@ impl Cache {
         self.order.used(set as usize, i);
     }
 
+    /// Inserts a line of which the bytes of `dirty` count as written. Memory has all bytes of the cache and these ones, so that lines
+    /// that must be written back for it are clean at once.
+    pub fn put(&mut self, set: u64, line: u64, data: &LineData, dirty: ByteMask) {
+        let found = self.find(set, line);
+        if found.is_none() && self.victim(set).is_none() {
+            self.clean_oldest(set);
+        }
+        self.fill(set, line, data);
+        let Some(i) = self.find(set, line).filter(|_| dirty != 0) else { return };
+        if self.lines[i].dirty == 0 {
+            if self.dirty_lines[set as usize] >= self.most_dirty && self.clean_oldest(set).is_none() {
+                return;
+            }
+            self.dirty_sets[set as usize / 64] |= 1 << (set % 64);
+            self.dirty_lines[set as usize] += 1;
+            self.held[set as usize] += u32::from(self.lines[i].can_evict());
+        }
+        self.lines[i].dirty |= dirty;
+    }
+
     /// Passes the dirty bytes of every line to `sink`; they stay dirty.
     pub fn share(&self, mut sink: impl FnMut(u64, ByteMask, &LineData)) {
         for (line, data) in self.lines.iter().zip(&self.data).filter(|(line, _)| line.dirty != 0) {

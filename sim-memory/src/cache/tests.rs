@@ -461,3 +461,42 @@ fn a_store_waits_where_as_many_ways_are_dirty_as_may_be() {
     cache.dirty_lines[0] = 0;
     assert!(cache.check_idle().is_err());
 }
+
+#[test]
+fn lines_that_were_written_beside_are_dirty_and_older_ones_are_clean() {
+    for most in [None, Some(2)] {
+        let spec = CacheSpec { size_bytes: 128 * 4, ways: 4, dirty_ways: most, ..spec(4, 1) };
+        let mut cache = Cache::new(&spec);
+        let data = [5; 128];
+        for line in 0..3 {
+            cache.put(0, 128 * line, &data, 0xff << line);
+        }
+        cache.put(0, 128 * 3, &data, 0);
+        cache.put(0, 0, &data, 0xf000);
+        assert_eq!(cache.check_counts(), Ok(()));
+        let dirty = |cache: &Cache| {
+            let mut dirty = Vec::new();
+            cache.share(|line, mask, bytes| {
+                assert_eq!(bytes, &data);
+                dirty.push((line / 128, mask));
+            });
+            dirty.sort_unstable();
+            dirty
+        };
+        let all = [(0, 0xf0ff), (1, 0x1fe), (2, 0x3fc)];
+        match most {
+            None => assert_eq!(dirty(&cache), all),
+            // Two of three ways may be dirty: that of 1 is, and gave way to that of 0.
+            Some(_) => assert_eq!(dirty(&cache), [(0, 0xf000), (2, 0x3fc)]),
+        }
+        // Clean lines go first, then the oldest dirty one.
+        cache.put(0, 128 * 4, &data, 1);
+        cache.put(0, 128 * 5, &data, 1);
+        assert_eq!(cache.check_counts(), Ok(()));
+        let is = dirty(&cache).iter().map(|(line, _)| *line).collect::<Vec<u64>>();
+        assert_eq!(is, if most.is_none() { vec![0, 2, 4, 5] } else { vec![4, 5] });
+        assert_eq!(cache.is_cached(0, 128 * 3, 1), most.is_some());
+        cache.clean_all(|_, _, _| {});
+        assert_eq!(cache.check_idle(), Ok(()));
+    }
+}
