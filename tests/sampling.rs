@@ -14,7 +14,7 @@ use warpsim::device::{Device, DeviceRequest, Kernel};
 
 /// `work`: each thread keeps `words` values in local memory over a barrier, and each block counts itself. `chain`: each block waits
 /// for the one before it. `free_end`: the same, but for the last blocks. `ahead`: blocks wait for the
-/// block 40 behind them, of which one is dead. `copy`: what was written.
+/// block 40 behind them, of which one is dead. `fill`: 16 bytes a thread. `copy`: what was written.
 const PTX: &str = "
 .version 6.0
 .target sm_70
@@ -129,6 +129,19 @@ sets:
     @%p ret;
     mov.u32 %r, 1;
     st.release.gpu.global.u32 [%a], %r;
+    ret;
+}
+.visible .entry fill(.param .u64 at) {
+    .reg .b64 %a, %o;
+    .reg .b32 %t, %n, %b;
+    ld.param.u64 %a, [at];
+    mov.u32 %t, %tid.x;
+    mov.u32 %n, %ntid.x;
+    mov.u32 %b, %ctaid.x;
+    mad.lo.u32 %t, %b, %n, %t;
+    mul.wide.u32 %o, %t, 16;
+    add.s64 %a, %a, %o;
+    st.global.v4.u32 [%a], {%t, %n, %b, %t};
     ret;
 }
 .visible .entry copy(.param .u64 flags, .param .u64 to) {
@@ -405,11 +418,39 @@ fn a_sample_is_the_same_for_any_threads_and_launches_follow_one_another() {
     assert!(timed.clone().all(|blocks| (1..1800).contains(&blocks)), "{:?}", timed.collect::<Vec<_>>());
 }
 
+fn small_l2(request: &mut DeviceRequest) {
+    request.set.extend(["memory.l2.size_bytes=6144", "limits.Level2CacheSize=393216"].map(Into::into));
+}
+
+/// L2 is full of dirty lines, which are written back for each new one, also where blocks that were not timed wrote them.
+#[test]
+fn what_was_written_without_timing_is_written_back() {
+    const BLOCKS: u32 = 20_000;
+    let run = |sampling| {
+        let mut device = device(sampling, |request| {
+            // Few channels for many SMs: a wave writes 512 KiB, and L2 has 3 MiB.
+            let l2 = ["memory.l2.size_bytes=393216", "limits.Level2CacheSize=3145728"];
+            let others = ["memory.partitions=8", "memory.l2.dirty_ways=24", "limits.NumProcessors=16"];
+            request.set = [&l2[..], &others].concat().into_iter().map(Into::into).collect();
+        });
+        let module = device.load(&Source::new("fill.ptx", PTX)).expect("a module");
+        let at = device.malloc("x", u64::from(BLOCKS) * 128 * 16, 1).expect("fits").to_le_bytes();
+        device.launch(&Kernel::new(module, "fill", [BLOCKS, 1, 1], [128, 1, 1], &at)).expect("a launch");
+        device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
+        device.take().expect("nothing is queued").report.kernels
+    };
+    let (sampled, whole) = (run(Some(2.0)), run(None));
+    agrees(&sampled[0], &whole[0]);
+    // The first wave that is timed again would take 4,838 cycles for 6,450 if these lines were clean.
+    let error = sampled[0].cycles as f64 / whole[0].cycles as f64 - 1.0;
+    assert!(error.abs() < 0.003, "{} for {}", sampled[0].cycles, whole[0].cycles);
+}
+
 /// Kernels that run right behind one another find in L2 what those before them left there, dirty lines too.
 #[test]
 fn launches_that_are_queued_run_right_behind_one_another() {
     let run = |sampling| {
-        let mut device = device(sampling, |request| request.set.push("memory.l2.size_bytes=98304".into()));
+        let mut device = device(sampling, small_l2);
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
         let [at, count] = [2000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
         let params =

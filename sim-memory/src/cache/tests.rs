@@ -497,6 +497,7 @@ fn lines_that_were_written_beside_are_dirty_and_older_ones_are_clean() {
         assert_eq!(is, if most.is_none() { vec![0, 2, 4, 5] } else { vec![4, 5] });
         assert_eq!(cache.is_cached(0, 128 * 3, 1), most.is_some());
         cache.clean_all(|_, _, _| {});
+        assert_eq!(dirty(&cache), []);
         assert_eq!(cache.check_idle(), Ok(()));
     }
 }
