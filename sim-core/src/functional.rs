@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use sim_frontend::form::MbarrierStep;
 use sim_frontend::program::{Extra, OpClass, Pc};
+use sim_memory::access::AccessKind;
 use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
 
 use crate::bulk::{Job, Way};
@@ -24,6 +25,7 @@ use crate::packet::{Does, Packet, What};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::Record;
 use crate::registers::guard;
+use crate::sm::accesses::access_kind;
 use crate::touched::Touched;
 use released::Released;
 
@@ -201,10 +203,8 @@ impl<P: Reconvergence> Functional<P> {
         let Some(touched) = &mut self.touched else { return };
         for request in self.resident.requests.iter().filter(|request| request.space == StateSpace::Global) {
             let kernel = &self.resident.kernels[self.resident.warps[request.warp].kernel];
-            let writes = matches!(
-                kernel.code.program.ops[request.pc as usize].class,
-                OpClass::Store | OpClass::Atomic
-            );
+            let kind = access_kind(&kernel.code.program.ops[request.pc as usize], false);
+            let writes = matches!(kind, Some(AccessKind::Store | AccessKind::Atomic { .. }));
             let written = if writes { request.bytes } else { 0 };
             for lane in Lanes(request.lanes) {
                 touched.access(request.addresses[lane as usize], written);

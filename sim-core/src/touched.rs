@@ -31,7 +31,7 @@ impl Touched {
         Self { lines: Vec::new(), capacity, starts: VecDeque::from([0]), most: launches }
     }
 
-    /// An access from a byte on, of which so many are written.
+    /// An access at an address, which writes so many bytes from there on; 0 of a load.
     #[inline]
     pub(crate) fn access(&mut self, address: u64, written: u32) {
         let line = line_of(address);
@@ -58,12 +58,13 @@ impl Touched {
                 starts.push_front(kept.len());
             }
             match seen.get(&(line & !SECTORS)) {
-                Some(at) => kept[*at] |= line & SECTORS,
+                // What was written before that many other lines was written back since.
+                Some(at) if seen.len() < self.capacity => kept[*at] |= line & SECTORS,
                 None if seen.len() < self.capacity => {
                     seen.insert(line & !SECTORS, kept.len());
                     kept.push(line);
                 }
-                None => {}
+                _ => {}
             }
         }
         ends.for_each(|_| starts.push_front(kept.len()));

@@ -8,6 +8,8 @@ mod reuse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use crate::cache::{Cache, CacheStats, Class};
 use crate::coalescing::round_to_sectors;
 use crate::device_memory::DeviceMemory;
@@ -258,28 +260,36 @@ impl Partition {
     /// True if no atomic operation is between its operation and its write: between
     /// [`share_with_memory`](Self::share_with_memory) and [`renew`](Self::renew) memory may change then.
     pub fn settled(&self) -> bool {
-        let free: rustc_hash::FxHashSet<u32> = self.free.iter().copied().collect();
-        let held = |(slot, instance): (u32, &Instance)| {
-            let Some(_) = instance.request.atomic.as_ref().filter(|_| !free.contains(&slot)) else {
+        let held = |(_, instance): (u32, &Instance)| {
+            if instance.request.atomic.is_none() {
                 return false;
-            };
+            }
             let code = &self.programs.get(instance.request.program).code;
             let done = &code[..usize::from(instance.request.pc).min(code.len())];
             instance.holds && done.iter().any(|step| matches!(step, Instruction::Op(OpExp::AtomOp)))
         };
-        !(0..).zip(&self.instances).any(held)
+        !self.in_flight().any(held)
+    }
+
+    /// The requests in flight, by slot.
+    fn in_flight(&self) -> impl Iterator<Item = (u32, &Instance)> {
+        let free: FxHashSet<u32> = self.free.iter().copied().collect();
+        (0..).zip(&self.instances).filter(move |(slot, _)| !free.contains(slot))
     }
 
     /// Memory has changed: L2 has the bytes of memory, and the lines of `last` besides, the most recent one last, of which these bytes
-    /// are dirty. The lines are of this partition.
+    /// are dirty if stores stay in L2. The lines are of this partition. Those that a request in flight is about are left as they
+    /// are: it may have found its line absent.
     pub fn renew(&mut self, last: &[(u64, ByteMask)]) {
         let memory = &self.memory;
         self.l2.renew(|line, mask, data| memory.read_line(line, mask, data));
-        for &(line, written) in last {
+        let busy: FxHashSet<u64> = self.in_flight().map(|(_, instance)| instance.request.line).collect();
+        let stays = if self.programs.write_l2() { ByteMask::MAX } else { 0 };
+        for &(line, written) in last.iter().filter(|(line, _)| !busy.contains(line)) {
             let (_, local) = self.mapping.place(line);
             let mut data = [0; LINE_BYTES as usize];
             memory.read_line(line, ByteMask::MAX, &mut data);
-            self.l2.put(self.l2.set_of(line_number(local)), line, &data, written);
+            self.l2.put(self.l2.set_of(line_number(local)), line, &data, written & stays);
         }
     }
 

@@ -401,27 +401,23 @@ fn hints_do_what_their_programs_say() {
     }
 }
 
-/// Where partitions are settled, memory may change beside them: their atomics lose nothing of it, nor it of them.
+/// Where partitions are settled, memory may change beside them, and lines may come into L2, also such that requests in flight are
+/// about: atomics lose nothing of it, nor it of them.
 #[test]
 fn memory_changes_beside_settled_partitions() {
     let mut unsettled = 0;
-    for protocol in PROTOCOLS {
-        // One dirty line a set, so that writes wait for room in the write queue of DRAM.
+    for (protocol, dirty_ways) in PROTOCOLS.into_iter().flat_map(|p| [(p, Some(1)), (p, None)]) {
+        // With one dirty line a set, or with all dirty, writes wait for room in the write queue of DRAM.
         let mut spec = common::spec(protocol, 128, Coalescing::Lines);
-        (spec.partitions, spec.l2.dirty_ways) = (1, Some(1));
+        (spec.partitions, spec.l2.dirty_ways) = (1, dirty_ways);
         let mut machine = Machine::of(spec, 3);
         let lines: Vec<u64> = (0..100).map(|i| BASE + 128 * i).collect();
-        for line in &lines {
-            for sm in 0..3 {
-                machine.start(sm, What::Add, CacheOp::Wb, u32::MAX, [*line; 32], 1);
-            }
-        }
         let mut beside = vec![0; lines.len()];
         let mut next = 0;
-        while machine.step() {
+        let mut look = |machine: &mut Machine, at: usize| {
             if !machine.partitions.iter().all(Partition::settled) {
                 unsettled += 1;
-                continue;
+                return;
             }
             machine.partitions.iter().for_each(Partition::share_with_memory);
             for (line, beside) in lines.iter().zip(&mut beside) {
@@ -433,14 +429,36 @@ fn memory_changes_beside_settled_partitions() {
                     *beside += 1000;
                 }
             }
-            // Lines come into L2 besides, some of them dirty.
+            let some = &lines[at.saturating_sub(12)..];
             let last: Vec<(u64, u128)> = match next / 100 % 4 {
-                0 => lines[..50].iter().map(|line| (*line, 0xff << (*line / 128 % 3 * 8))).collect(),
-                1 => lines[30..].iter().rev().map(|line| (*line, u128::MAX)).collect(),
+                0 => some.iter().take(15).map(|line| (*line, 0xff << (*line / 128 % 3 * 8))).collect(),
+                1 if at % 2 == 0 => some.iter().map(|line| (*line, u128::MAX)).collect(),
                 _ => Vec::new(),
             };
             machine.partitions.iter_mut().for_each(|partition| partition.renew(&last));
+        };
+        let mut loads = Vec::new();
+        for (i, line) in lines.iter().enumerate() {
+            for sm in 0..3 {
+                machine.start(sm, What::Add, CacheOp::Wb, u32::MAX, [*line; 32], 1);
+                // Of bytes that nobody writes.
+                loads.push((
+                    sm,
+                    machine.start(sm, What::Load, CacheOp::Cg, 1, [lines[(i + 3) % 100] + 64; 32], 0),
+                ));
+                look(&mut machine, i);
+                (0..i % 9).for_each(|_| _ = machine.step());
+            }
         }
+        for step in 0.. {
+            if !machine.step() {
+                break;
+            }
+            if step % 3 == 0 {
+                look(&mut machine, 88);
+            }
+        }
+        assert!(loads.iter().all(|&(sm, id)| machine.word(sm, id, 0) == 0));
         machine.partitions.iter_mut().for_each(Partition::flush_to_memory);
         for (line, beside) in lines.iter().zip(beside) {
             let mut bytes = [0; 4];
@@ -449,6 +467,26 @@ fn memory_changes_beside_settled_partitions() {
         }
     }
     assert!(unsettled > 0, "no atomic waited to write");
+}
+
+/// Lines that come into L2 from beside are dirty where stores stay there; where stores go past L2, a dirty line would overwrite them.
+#[test]
+fn stores_are_kept_whether_they_stay_in_l2_or_not() {
+    for protocol in PROTOCOLS {
+        let mut spec = common::spec(protocol, 128, Coalescing::Lines);
+        spec.partitions = 1;
+        let mut machine = Machine::of(spec, 1);
+        machine.partitions[0].renew(&[(BASE, 0xff), (BASE + 128, 0xff)]);
+        let dirty = machine.partitions[0].l2().used().1[0];
+        assert_eq!(dirty, if protocol == Protocol::Tesla { 0 } else { 2 }, "{protocol:?}");
+        machine.start(0, What::Store, CacheOp::Wb, 1, [BASE; 32], 9);
+        machine.drain();
+        machine.partitions.iter().for_each(Partition::share_with_memory);
+        machine.partitions.iter_mut().for_each(Partition::flush_to_memory);
+        let mut bytes = [0; 4];
+        machine.memory.read(BASE, &mut bytes);
+        assert_eq!(u32::from_le_bytes(bytes), 9, "{protocol:?}");
+    }
 }
 
 /// Atomics of all SMs happen at L2, each once.

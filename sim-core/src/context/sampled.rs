@@ -129,7 +129,7 @@ impl Context {
                 .take_while(|(kernel, functional)| !functional && self.groups.must_time(kernel));
             let (now, later) = rest.split_at(1 + more.count());
             rest = later;
-            self.run_timed::<P>(parameters, now, stop, progress)?;
+            self.run_timed::<P>(parameters, now, stop, progress).inspect_err(|_| self.groups.give_up())?;
             for (kernel, _) in now {
                 let report = &self.kernels[kernel.grid_id as usize];
                 self.groups.timed(kernel, report.cycles, report.warp_instructions);

@@ -52,9 +52,15 @@ impl Groups {
         self.0.entry(shape(kernel)).or_default().leaves_out(sampling)
     }
 
-    /// True if a launch is timed whatever those before it take, which are still to run: too few like it were timed.
+    /// True if a launch must be timed, whatever the launches take that were taken before it and are still to run: too few of
+    /// its group were timed. It counts as taken then.
     pub fn must_time(&mut self, kernel: &Kernel) -> bool {
         self.0.entry(shape(kernel)).or_default().must_time()
+    }
+
+    /// Launches that were taken do not run: the run ended with an error.
+    pub fn give_up(&mut self) {
+        self.0.values_mut().for_each(|group| group.seen -= std::mem::take(&mut group.running) as u64);
     }
 
     /// A launch was timed.

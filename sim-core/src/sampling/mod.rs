@@ -93,6 +93,8 @@ pub struct Rate {
     by_instruction: bool,
     /// Half-width of the 95 % interval, as a share.
     half_width: f64,
+    /// Windows that were taken together.
+    together: usize,
 }
 
 impl Rate {
@@ -109,8 +111,9 @@ impl Rate {
                 Self::spread(&together, waves, |window| window.instructions as f64, true),
                 Self::spread(&together, waves, |_| size as f64, false),
             ]
+            .map(|rate| Self { together: size, ..rate })
         });
-        let unknown = Self { each: 0.0, by_instruction: false, half_width: f64::INFINITY };
+        let unknown = Self { each: 0.0, by_instruction: false, half_width: f64::INFINITY, together: 1 };
         rates.min_by(|a, b| a.half_width.total_cmp(&b.half_width)).unwrap_or(unknown)
     }
 
@@ -132,11 +135,15 @@ impl Rate {
         let half_width =
             student(windows.len() - 1) * (variance * (1.0 / n + 1.0 / waves.max(1) as f64)).sqrt();
         let half_width = if half_width.is_finite() { half_width } else { f64::INFINITY };
-        Self { each, by_instruction, half_width }
+        Self { each, by_instruction, half_width, together: 1 }
     }
 
-    /// The rate of other windows, of the same kind.
+    /// The rate of other windows, of the same kind: of the last ones, as many as make whole groups, if there is one.
     fn now(&self, windows: &[Window]) -> Self {
+        let windows = match windows.len() / self.together * self.together {
+            0 => windows,
+            whole => &windows[windows.len() - whole..],
+        };
         let size = |window: &Window| if self.by_instruction { window.instructions as f64 } else { 1.0 };
         Self::spread(windows, u64::MAX, size, self.by_instruction)
     }

@@ -20,8 +20,8 @@ impl Cache {
         self.order.used(set as usize, i);
     }
 
-    /// Inserts a line of which the bytes of `dirty` count as written. Memory has all bytes of the cache and these ones, so that lines
-    /// that must be written back for it are clean at once.
+    /// Inserts a line of which the bytes of `dirty` count as written. Memory must have all bytes of the cache and these ones: a line
+    /// that gives way is made clean without a write-back.
     pub fn put(&mut self, set: u64, line: u64, data: &LineData, dirty: ByteMask) {
         let found = self.find(set, line);
         if found.is_none() && self.victim(set).is_none() {

@@ -156,6 +156,12 @@ impl ProgramSet {
         self.get(Operation::fence(scope) as ProgramId).code.contains(&Instruction::Op(OpExp::FlushL1))
     }
 
+    /// True if stores of any program stay in L2.
+    pub fn write_l2(&self) -> bool {
+        let code = self.programs.as_deref().unwrap_or_default().iter().flat_map(|program| &program.code);
+        code.into_iter().any(|step| matches!(step, Instruction::Op(OpExp::WriteL2)))
+    }
+
     /// The program with an id.
     #[inline]
     pub fn get(&self, id: ProgramId) -> &MemoryProgram {
