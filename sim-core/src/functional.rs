@@ -111,6 +111,8 @@ pub struct Functional<P> {
     touched: Option<Box<Touched>>,
     /// Accesses are noted by either.
     notes: bool,
+    /// Of which blocks the lines are noted, if not of all.
+    noted: Option<Noted>,
     /// The launches of the kernel that runs.
     launches: Launches,
     going: Going,
@@ -135,6 +137,17 @@ struct Going {
     rounds: u64,
     next_watch: u64,
     spent: u64,
+}
+
+/// The blocks of a range whose accesses are noted: the first ones, which tell how many lines blocks access, and the last ones, whose
+/// lines fill L2.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    /// How many the first ones are, and where they begin.
+    first: u64,
+    from: u64,
+    /// Where the last ones begin, when that is known.
+    last: Option<u64>,
 }
 
 /// Blocks of a grid.
@@ -165,6 +178,7 @@ impl<P: Reconvergence> Functional<P> {
             record: None,
             touched: None,
             notes: false,
+            noted: None,
             launches: Launches::default(),
             going: Going::default(),
             local_sm: 0,
@@ -181,6 +195,13 @@ impl<P: Reconvergence> Functional<P> {
     pub fn touch(&mut self, touched: Option<Box<Touched>>) {
         self.notes |= touched.is_some();
         self.touched = touched;
+    }
+
+    /// Notes the lines that the last blocks of the next range access, as far as L2 holds them; so many of the first blocks tell from
+    /// which block on.
+    pub fn touch_last(&mut self, touched: Box<Touched>, first: u64) {
+        self.touch(Some(touched));
+        self.noted = Some(Noted { first, from: 0, last: None });
     }
 
     /// The lines that were accessed.
@@ -467,11 +488,11 @@ impl<P: Reconvergence> Functional<P> {
                 let bytes = self.resident.map_in_memory(map);
                 let made = self.resident.map_is_here(&mut job, &bytes);
                 made.map_err(|violation| Halt::Fault(job.origin.fault(&violation, 0, 0)))?;
-                if let Some(touched) = &mut self.touched {
+                if let Some(touched) = self.touched.as_mut().filter(|_| self.notes) {
                     touched.access(map, 0);
                 }
             }
-            if let Some(touched) = &mut self.touched {
+            if let Some(touched) = self.touched.as_mut().filter(|_| self.notes) {
                 let far = job.pieces.iter().filter(|_| !matches!(job.way, Way::Between(_)));
                 let written = if matches!(job.way, Way::Store(_)) { job.bytes } else { 0 };
                 far.for_each(|piece| touched.access(piece.far, written));

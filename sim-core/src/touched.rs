@@ -81,6 +81,14 @@ impl Touched {
         }
     }
 
+    /// Blocks that access as many lines as the cache holds, twice over, if they access as many as so many blocks have so far.
+    pub(crate) fn blocks_that_fill(&self, blocks: u64) -> u64 {
+        let mut short = self.clone();
+        short.shorten();
+        let lines = short.lines.len() as u64;
+        (2 * self.capacity as u64 * blocks).div_ceil(lines.max(1)).max(2 * blocks)
+    }
+
     /// It as numbers: where the lines of launches begin, and the lines.
     pub(crate) fn parts(&self) -> (Vec<u64>, Vec<u64>) {
         let mut short = self.clone();
@@ -159,6 +167,18 @@ mod tests {
         assert_eq!(touched.last(), [997 % 7 * 128, 998 % 7 * 128, 999 % 7 * 128]);
         touched.launch_ends();
         assert_eq!(touched.last(), [] as [u64; 0]);
+    }
+
+    #[test]
+    fn blocks_that_fill_a_cache_are_told_by_the_lines_of_the_first_ones() {
+        let mut touched = Touched::new(100, 1);
+        assert_eq!(touched.blocks_that_fill(3), 600, "no line: as if it were one");
+        // 10 lines of 5 blocks.
+        (0..1000).for_each(|i| touched.access(i % 10 * 128, 0));
+        assert_eq!(touched.blocks_that_fill(5), 100);
+        // More than it holds.
+        (0..1000).for_each(|i| touched.access(i * 128, 0));
+        assert_eq!(touched.blocks_that_fill(5), 10);
     }
 
     #[test]

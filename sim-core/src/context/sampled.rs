@@ -74,7 +74,9 @@ impl Context {
                 let before = beside.instructions();
                 let left = self.instructions_left().saturating_sub(engine.instructions() + before);
                 let lines = self.chip.limits.level2_cache_size / u64::from(LINE_BYTES);
-                beside.machine.touch(Some(Box::new(Touched::new((lines as usize).max(1), 1))));
+                let touched = Box::new(Touched::new((lines as usize).max(1), 1));
+                // Of blocks that run at a time, so that all of them have begun to end.
+                beside.machine.touch_last(touched, 2 * u64::from(room.fits));
                 beside.machine.begin(kernel, skip.from..skip.to, Room { most: room.fits, ..room }, left);
                 before
             }

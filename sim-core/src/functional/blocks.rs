@@ -68,6 +68,9 @@ impl<P: Reconvergence> Functional<P> {
             self.counts.resize(grid + 1, KernelCounts::default());
         }
         let last = self.counts[grid].warp_instructions.saturating_add(most);
+        if let Some(noted) = &mut self.noted {
+            noted.from = range.start;
+        }
         self.launches = Launches { next: range.start, blocks: range.end, cancelled: 0 };
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.
@@ -123,6 +126,7 @@ impl<P: Reconvergence> Functional<P> {
                 self.going.live += 1;
                 self.queue_touched();
             }
+            self.note_blocks();
             let before = self.counts[grid].issues();
             let (moved, mut whole_turn) = self.round(grid)?;
             if stop() {
@@ -165,6 +169,17 @@ impl<P: Reconvergence> Functional<P> {
         // Clocks go on in the next kernel.
         self.base = self.base.wrapping_add(self.counts[grid].issues());
         self.finish_check().map(|()| None)
+    }
+
+    /// Notes accesses from here on, or does not, as far as those of some blocks only are noted.
+    fn note_blocks(&mut self) {
+        let (Some(noted), Some(touched)) = (&mut self.noted, &self.touched) else { return };
+        let Launches { next, blocks, .. } = self.launches;
+        if noted.last.is_none() && next - noted.from >= noted.first {
+            let fill = touched.blocks_that_fill(next - noted.from);
+            noted.last = Some(blocks.saturating_sub(fill));
+        }
+        self.notes = self.observed.is_some() || noted.last.is_none_or(|last| next >= last);
     }
 
     /// There is room for another cluster; its blocks begin together.
