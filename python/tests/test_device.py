@@ -278,7 +278,7 @@ def test_limits_stop_a_run():
 
 
 @pytest.mark.parametrize("functional", [False, True])
-def test_ctrl_c_stops_a_run_and_the_device_goes_on(functional):
+def test_ctrl_c_stops_a_run_and_the_device_goes_on(functional, sigint):
     gpu = warpsim.Device("v100", functional=functional)
     k = gpu.module(FOREVER)["forever"]
     at = np.zeros(1, np.uint32)

@@ -95,7 +95,7 @@ def test_sweeps_give_tables(tmp_path):
     assert caught.value.file == str(file) and caught.value.line
 
 
-def test_shipped_sweeps_are_found_by_name(tmp_path, monkeypatch):
+def test_shipped_sweeps_are_found_by_name(tmp_path, monkeypatch, sigint):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(warpsim.Error):
         warpsim.sweep("none.yaml", results="out")

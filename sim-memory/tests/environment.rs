@@ -432,7 +432,7 @@ fn memory_changes_beside_settled_partitions() {
             let some = &lines[at.saturating_sub(12)..];
             let last: Vec<(u64, u128)> = match next / 100 % 4 {
                 0 => some.iter().take(15).map(|line| (*line, 0xff << (*line / 128 % 3 * 8))).collect(),
-                1 if at % 2 == 0 => some.iter().map(|line| (*line, u128::MAX)).collect(),
+                1 if at.is_multiple_of(2) => some.iter().map(|line| (*line, u128::MAX)).collect(),
                 _ => Vec::new(),
             };
             machine.partitions.iter_mut().for_each(|partition| partition.renew(&last));
@@ -450,11 +450,11 @@ fn memory_changes_beside_settled_partitions() {
                 (0..i % 9).for_each(|_| _ = machine.step());
             }
         }
-        for step in 0.. {
+        for step in 0u32.. {
             if !machine.step() {
                 break;
             }
-            if step % 3 == 0 {
+            if step.is_multiple_of(3) {
                 look(&mut machine, 88);
             }
         }
