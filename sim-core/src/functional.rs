@@ -143,9 +143,9 @@ struct Going {
 /// lines fill L2.
 #[derive(Clone, Copy, Debug)]
 struct Noted {
-    /// How many the first ones are, and where they begin.
-    first: u64,
+    /// Where the first ones begin, and how many they are.
     from: u64,
+    first: u64,
     /// Where the last ones begin, when that is known.
     last: Option<u64>,
 }
@@ -197,11 +197,11 @@ impl<P: Reconvergence> Functional<P> {
         self.touched = touched;
     }
 
-    /// Notes the lines that the last blocks of the next range access, as far as L2 holds them; so many of the first blocks tell from
-    /// which block on.
-    pub fn touch_last(&mut self, touched: Box<Touched>, first: u64) {
+    /// Notes the lines that the last blocks of a range access, as far as L2 holds them. The range begins with block `from`, and so many
+    /// of its first blocks tell from which block on.
+    pub fn touch_last(&mut self, touched: Box<Touched>, from: u64, first: u64) {
         self.touch(Some(touched));
-        self.noted = Some(Noted { first, from: 0, last: None });
+        self.noted = Some(Noted { from, first, last: None });
     }
 
     /// The lines that were accessed.

@@ -182,6 +182,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_before_a_whole_cache_of_other_lines_is_clean() {
+        let mut touched = Touched::new(4, 1);
+        for other in [3, 4] {
+            // Written, then read again behind so many other lines.
+            touched.access(0, 128);
+            (1..=other).for_each(|line| touched.access(line * 128, 0));
+            touched.access(0, 0);
+            let written = touched.last_written().last().map(|(line, written)| (*line, *written != 0));
+            assert_eq!(written, Some((0, other == 3)));
+            (5..20).for_each(|line| touched.access(line * 128, 0));
+        }
+    }
+
+    #[test]
     fn sectors_that_were_written_are_kept() {
         for more in [0, 1000] {
             let mut touched = Touched::new(4, 1);

@@ -75,8 +75,8 @@ impl Context {
                 let left = self.instructions_left().saturating_sub(engine.instructions() + before);
                 let lines = self.chip.limits.level2_cache_size / u64::from(LINE_BYTES);
                 let touched = Box::new(Touched::new((lines as usize).max(1), 1));
-                // Of blocks that run at a time, so that all of them have begun to end.
-                beside.machine.touch_last(touched, 2 * u64::from(room.fits));
+                // When twice as many blocks as run at a time have begun, half of them have ended.
+                beside.machine.touch_last(touched, skip.from, 2 * u64::from(room.fits));
                 beside.machine.begin(kernel, skip.from..skip.to, Room { most: room.fits, ..room }, left);
                 before
             }

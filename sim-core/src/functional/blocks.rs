@@ -68,9 +68,6 @@ impl<P: Reconvergence> Functional<P> {
             self.counts.resize(grid + 1, KernelCounts::default());
         }
         let last = self.counts[grid].warp_instructions.saturating_add(most);
-        if let Some(noted) = &mut self.noted {
-            noted.from = range.start;
-        }
         self.launches = Launches { next: range.start, blocks: range.end, cancelled: 0 };
         // As many blocks as one SM holds stay in the host's caches. Only where these wait for blocks that
         // have not begun are there more at a time, up to what the chip holds.

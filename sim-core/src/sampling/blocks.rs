@@ -216,7 +216,7 @@ impl Windows {
             return;
         }
         let before = open.estimate(&open.skip.rate);
-        let after = open.estimate(&open.skip.rate.now(&followed.windows));
+        let after = open.estimate(&open.skip.rate.of_others(&followed.windows));
         let apart = (after.cycles - before.cycles) / 2.0;
         open.steady = 2.0 * apart.abs() <= self.sampling.error() * before.cycles;
         let is = Estimate { cycles: before.cycles + apart, half: before.half.hypot(apart) };
@@ -454,7 +454,7 @@ mod tests {
         let left = windows.left_out(0);
         let skip = skips[0];
         assert_eq!((skip.from, skip.to), (14, 50));
-        // 18 waves between 120 and 105 or so; the next ones are told by both sides, too.
+        // These 18 waves alone, with windows of 106 and 104 cycles behind them: each takes the mean of 120 and 105.
         let mut own = Windows::new(Sampling::try_from(2.0).expect("an error"), 8);
         own.followed = Some(Followed { blocks: 400, ..Followed::new(0, 2, 0) });
         own.executed(&skip, 1800);

@@ -194,6 +194,19 @@ mod tests {
     }
 
     #[test]
+    fn launches_that_were_taken_and_did_not_run_do_not_count() {
+        let (mut groups, sampling) = (Groups::default(), Sampling::try_from(2.0).expect("an error"));
+        let group = groups.0.entry(Default::default()).or_default();
+        assert!(!group.leaves_out(sampling));
+        assert_eq!((0..9).take_while(|_| group.must_time()).count(), 4);
+        groups.give_up();
+        let group = groups.0.entry(Default::default()).or_default();
+        assert_eq!((group.seen, group.running), (0, 0));
+        assert!(!group.leaves_out(sampling));
+        assert_eq!((0..9).take_while(|_| group.must_time()).count(), 4);
+    }
+
+    #[test]
     fn launches_that_did_more_are_followed_by_one_that_is_timed() {
         let (timed, left_out) = group(|launch| if launch < 20 { (1000, 500) } else { (2000, 1000) }, 60);
         assert_eq!(timed[..6], [0, 1, 2, 3, 4, 21]);

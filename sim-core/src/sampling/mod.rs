@@ -138,14 +138,16 @@ impl Rate {
         Self { each, by_instruction, half_width, together: 1 }
     }
 
-    /// The rate of other windows, of the same kind: of the last ones, as many as make whole groups, if there is one.
-    fn now(&self, windows: &[Window]) -> Self {
+    /// The rate of other windows, of the same kind and as well known: of the last ones, as many as make whole groups, if there is a
+    /// group.
+    fn of_others(&self, windows: &[Window]) -> Self {
         let windows = match windows.len() / self.together * self.together {
             0 => windows,
             whole => &windows[windows.len() - whole..],
         };
-        let size = |window: &Window| if self.by_instruction { window.instructions as f64 } else { 1.0 };
-        Self::spread(windows, u64::MAX, size, self.by_instruction)
+        let sum = Window::sum(windows);
+        let size = if self.by_instruction { sum.instructions } else { windows.len() as u64 };
+        Self { each: if size == 0 { self.each } else { sum.cycles as f64 / size as f64 }, ..*self }
     }
 
     /// Cycles of so many waves with so many instructions, and the half-width of their interval.
@@ -170,5 +172,22 @@ mod tests {
         let rate = Rate::of(&windows, 10);
         assert!(!rate.by_instruction && rate.half_width < 1e-9);
         assert_eq!(rate.cycles(10.0, 50_000).0.round(), 1000.0);
+    }
+
+    #[test]
+    fn the_rate_of_other_windows_is_of_the_same_kind() {
+        let windows = |times: &[Cycle]| -> Vec<Window> {
+            times.iter().map(|&cycles| Window { cycles, instructions: 2 * cycles }).collect()
+        };
+        let by_wave = |together| Rate { each: 7.0, by_instruction: false, half_width: 0.1, together };
+        assert_eq!(by_wave(1).of_others(&windows(&[50, 150, 50])).each, 250.0 / 3.0);
+        assert_eq!(by_wave(2).of_others(&windows(&[50, 150, 50])).each, 100.0);
+        assert_eq!(
+            by_wave(4).of_others(&windows(&[50, 150, 50])),
+            by_wave(4).of_others(&windows(&[50, 50, 150]))
+        );
+        let by_instruction = Rate { by_instruction: true, ..by_wave(1) };
+        assert_eq!(by_instruction.of_others(&windows(&[50, 150])).each, 0.5);
+        assert_eq!(by_instruction.of_others(&windows(&[0, 0])).each, 7.0, "nothing is known of them");
     }
 }

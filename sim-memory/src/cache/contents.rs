@@ -4,8 +4,8 @@ use super::{Cache, CachedLine, UNUSED};
 use crate::line::{ByteMask, LineData};
 
 impl Cache {
-    /// Inserts a clean line that a copy from the host brings through the cache. Only between runs, when
-    /// nothing is pinned or dirty.
+    /// Inserts a line, as a copy from the host brings it through the cache; one that is not there yet is clean, and left out where no
+    /// way can be evicted.
     pub fn fill(&mut self, set: u64, line: u64, data: &LineData) {
         let i = match self.find(set, line) {
             Some(i) => i,
