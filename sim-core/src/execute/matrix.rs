@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::error::Violation;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{LaneRow, read_row, write_element};
-use crate::tensor::{self, Lanes32, Product, RESULTS, SOURCES, Scratch};
+use crate::tensor::{self, Lanes32, Product, RESULTS, Scratch};
 
 /// Rows of a matrix, and bytes of a row.
 const ROWS: u32 = 8;
@@ -87,24 +87,22 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new("matrix", lanes, "the chip has no tensor cores"));
         };
         let wide = mma.matrix.types[1] == Element::F64;
-        let mut sources = [[0; WARP_LANES]; SOURCES];
-        let mut used = 0;
+        let mut scratch = self.scratch.take().unwrap_or_else(Scratch::new);
+        let mut sources = std::mem::take(&mut scratch.sources);
+        sources.clear();
         let rows = &self.warps[w].rows;
         for row in code.program.fragments(mma) {
             for row in [*row, Row(row.0.wrapping_add(1))].into_iter().take(1 + usize::from(wide)) {
-                if let Some(source) = sources.get_mut(used) {
-                    *source = *read_row(rows, &code.consts, row);
-                    used += 1;
-                }
+                sources.push(*read_row(rows, &code.consts, row));
             }
         }
         let [written, parts @ ..] = mma.registers();
-        if used != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] + parts[4] {
+        if sources.len() != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] + parts[4] {
             let reason = "internal error: a decoded product of matrices lacks operands";
             return Err(Violation::new("matrix", lanes, reason));
         }
         if let Some(scale) = mma.matrix.scale {
-            scale_selectors(scale, &mut sources[..used])?;
+            scale_selectors(scale, &mut sources)?;
         }
         let form = code.program.forms.get(usize::from(op.form));
         let product = Product {
@@ -113,11 +111,12 @@ impl<P: Reconvergence> Resident<P> {
             rounding: form.and_then(|form| form.mods.rounding),
             warp: true,
             keeps_a: false,
-            sources: &sources[..used],
+            sources: &sources,
         };
         let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
-        let scratch = self.scratch.get_or_insert_with(Scratch::new);
-        tensor::multiply(scratch, self.world.instruction_set, &product, &mut results);
+        tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
+        scratch.sources = sources;
+        self.scratch = Some(scratch);
         let rows = &mut self.warps[w].rows;
         for (i, to) in op.dst.iter().enumerate().take(written) {
             let at = usize::from(to.0);

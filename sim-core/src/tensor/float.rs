@@ -1,31 +1,14 @@
-//! Floating-point products, after M. Fasi, N. J. Higham, M. Mikaitis, S. Pranesh and F. A. Khattak, whose models
-//! agree with the hardware bit by bit: the products of a group and the sum so far are aligned to the largest
-//! exponent among them, truncated below so many fractional bits, added exactly, and rounded once. Products are not
-//! normalised before. Everything is worked out in doubles, where all of it is exact: products have 22 bits, sums of
-//! aligned terms fewer than 40.
+//! Floating-point products: elements and their exponents from fragments, sums (`sums`), and D.
 
 use sim_frontend::form::Rounding;
 use sim_frontend::matrix::{Element, Layout};
 use sim_memory::soft_float;
 
-use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
+use super::scratch::{FLOATS, INTEGERS, Lanes32, M, N, Product, RESULTS, Scratch};
+use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, Sums, round};
 use super::{fragments, scaled};
 use crate::lanes::{direction, power};
 use crate::registers::LaneRow;
-
-/// The exponent that zeros have among others, so that it never is the largest.
-const OF_ZERO: i32 = -1000;
-/// No exponent of a sum is less.
-pub(super) const LEAST: i32 = -126;
-
-/// How sums are rounded.
-#[derive(Clone, Copy)]
-pub(super) enum Sums {
-    /// Toward zero, to this many fractional bits of single precision.
-    Single(u32),
-    /// To the nearest half.
-    Half,
-}
 
 /// A floating-point element from its bits, as a single, which holds all of them.
 #[inline(always)]
@@ -60,9 +43,9 @@ fn single(ty: Element, bits: u32) -> f32 {
 }
 
 /// The least exponent of a type's normal numbers, which its subnormal ones have too.
-const fn least_exponent(ty: Element) -> i32 {
+pub(super) const fn least_exponent(ty: Element) -> i32 {
     match ty {
-        Element::F16 | Element::E5m2 => -14,
+        Element::F16 | Element::E5m2 => LEAST_HALF,
         Element::E4m3 => -6,
         Element::E3m2 => -2,
         Element::E2m3 | Element::E2m1 => 0,
@@ -70,40 +53,57 @@ const fn least_exponent(ty: Element) -> i32 {
     }
 }
 
-/// The exponent of a finite element.
+/// The exponent of an element; of infinities and NaN [`SPECIAL`].
 #[inline(always)]
-fn exponent(value: f32, least: i32) -> i32 {
+fn exponent(value: f32, least: i32) -> i16 {
     let bits = value.to_bits() & 0x7fff_ffff;
-    let own = ((bits >> 23) as i32 - 127).max(least);
+    let own = ((bits >> 23) as i32 - 127).max(least) as i16;
     if bits == 0 { OF_ZERO } else { own }
 }
 
-/// Elements and exponents of the words of A and B.
+/// The exponent of what is infinite or no number.
+const SPECIAL: i16 = 128;
+
+/// Elements of words, `L` rows or columns side by side, and their exponents; whether all are finite.
 #[inline(always)]
-fn decode(scratch: &mut Scratch, types: [Element; 2], rows: usize, words: [usize; 2]) {
-    let Scratch { a_words, b_words, a, a_exponents, b, b_exponents, .. } = scratch;
-    let [of_a, of_b] = types;
-    let packed = of_a.packed();
+fn decode<const L: usize>(
+    ty: Element,
+    words: &[[u32; L]],
+    to: &mut [[f32; L]],
+    exponents: &mut [[i16; L]],
+) -> bool {
+    let packed = ty.packed();
     let width = 32 / packed as u32;
-    let least = [least_exponent(of_a), least_exponent(of_b)];
-    for row in 0..rows {
-        for (w, word) in a_words[row].iter().enumerate().take(words[0]) {
-            for p in 0..packed {
-                let value = single(of_a, part(*word, p as u32 * width, width));
-                a[row][w * packed + p] = value.into();
-                a_exponents[row][w * packed + p] = exponent(value, least[0]);
+    let least = least_exponent(ty);
+    let mut special = 0;
+    for (words, (to, exponents)) in words.iter().zip(to.chunks_mut(packed).zip(exponents.chunks_mut(packed)))
+    {
+        for (p, (to, exponents)) in to.iter_mut().zip(exponents).enumerate() {
+            for i in 0..L {
+                to[i] = single(ty, part(words[i], p as u32 * width, width));
+                exponents[i] = exponent(to[i], least);
+                special |= i16::from(exponents[i] == SPECIAL);
             }
         }
     }
-    for (w, word) in b_words.iter().enumerate().take(words[1]) {
-        for p in 0..packed {
-            let (to, exponents) = (&mut b[w * packed + p], &mut b_exponents[w * packed + p]);
-            for n in 0..N {
-                let value = single(of_b, part(word[n], p as u32 * width, width));
-                to[n] = value.into();
-                exponents[n] = exponent(value, least[1]);
-            }
-        }
+    special == 0
+}
+
+/// The same, once for each type, so that loops know it.
+#[inline(always)]
+fn decode_as<const L: usize>(
+    ty: Element,
+    words: &[[u32; L]],
+    to: &mut [[f32; L]],
+    exponents: &mut [[i16; L]],
+) -> bool {
+    match ty {
+        Element::F16 => decode(Element::F16, words, to, exponents),
+        Element::Bf16 => decode(Element::Bf16, words, to, exponents),
+        Element::Tf32 => decode(Element::Tf32, words, to, exponents),
+        Element::E4m3 => decode(Element::E4m3, words, to, exponents),
+        Element::E5m2 => decode(Element::E5m2, words, to, exponents),
+        _ => decode(ty, words, to, exponents),
     }
 }
 
@@ -114,101 +114,27 @@ fn part(word: u32, shift: u32, width: u32) -> u32 {
     if width == 32 { moved } else { moved & ((1 << width) - 1) }
 }
 
-/// Adds a group of products to the sums of one row.
-#[inline(always)]
-fn add_group(
-    sums: &mut [f64; N],
-    a: &[f64],
-    a_exponents: &[i32],
-    row_of_b: impl Fn(usize) -> usize,
-    (b, b_exponents): (&[[f64; N]; FLOATS[1]], &[[i32; N]; FLOATS[1]]),
-    bits: i32,
-    rounding: Sums,
-) {
-    let least = if matches!(rounding, Sums::Half) { -14 } else { LEAST };
-    let mut largest = [0; N];
-    for n in 0..N {
-        let own = (sums[n].to_bits() >> 52 & 0x7ff) as i32 - 1023;
-        largest[n] = if own == -1023 { LEAST } else { own.max(least) };
-    }
-    for (k, ea) in a_exponents.iter().enumerate() {
-        let at = row_of_b(k);
-        let eb = &b_exponents[at];
-        for n in 0..N {
-            largest[n] = largest[n].max(ea + eb[n]);
-        }
-    }
-    let mut scale = [0.0; N];
-    let mut total = [0.0; N];
-    for n in 0..N {
-        scale[n] = power(bits - largest[n]);
-        total[n] += (sums[n] * scale[n]).trunc();
-    }
-    for (k, &a) in a.iter().enumerate() {
-        let at = row_of_b(k);
-        let b = &b[at];
-        for n in 0..N {
-            total[n] += (a * b[n] * scale[n]).trunc();
-        }
-    }
-    for n in 0..N {
-        sums[n] = round(total[n] * power(largest[n] - bits), rounding);
-    }
-}
-
-/// The exponent that a sum in single precision has in hardware.
-pub(super) fn exponent_of_sum(value: f64) -> i32 {
-    let own = (value.to_bits() >> 52 & 0x7ff) as i32 - 1023;
-    own.max(LEAST)
-}
-
-/// A sum as the next group takes it.
-#[inline(always)]
-pub(super) fn round(value: f64, sums: Sums) -> f64 {
-    let bits = value.to_bits();
-    match sums {
-        Sums::Single(kept) => {
-            let normal = f64::from_bits(bits & !((1 << (52 - kept)) - 1));
-            let unit = power(LEAST - kept as i32);
-            let subnormal = (value * power(kept as i32 - LEAST)).trunc() * unit;
-            let rounded = if value.abs() < power(LEAST) { subnormal } else { normal };
-            // Beyond the largest number there is infinity.
-            f64::from(rounded as f32)
-        }
-        Sums::Half => {
-            let even = bits >> 42 & 1;
-            let normal = f64::from_bits((bits + (1 << 41) - 1 + even) & !((1 << 42) - 1));
-            // Units of 2^-24: those of 1.5 * 2^28.
-            let magic = 1.5 * power(28);
-            let subnormal = ((value + magic) - magic).copysign(value);
-            let rounded = if value.abs() < power(-14) { subnormal } else { normal };
-            let infinite = f64::INFINITY.copysign(value);
-            if rounded.abs() >= 65536.0 { infinite } else { rounded }
-        }
-    }
-}
-
 /// The bits of a sum in D.
 #[inline(always)]
-pub(super) fn encode(value: f64, ty: Element) -> u32 {
+pub(super) fn encode(value: f32, ty: Element) -> u32 {
     if ty != Element::F16 {
-        return if value.is_nan() { 0x7fff_ffff } else { (value as f32).to_bits() };
+        return if value.is_nan() { 0x7fff_ffff } else { value.to_bits() };
     }
-    let bits = (value as f32).to_bits();
+    let bits = value.to_bits();
     let (sign, magnitude) = (bits >> 16 & 0x8000, bits & 0x7fff_ffff);
-    // A value that a half holds: its exponent moves, or it counts units of the least one.
+    // A value that a half holds: its exponent moves, or it counts units of the least one, 2^-24, which are those of 0.5.
     let normal = (magnitude.wrapping_sub(112 << 23)) >> 13;
-    let small = (value.abs() * power(24)) as u32;
+    let small = (value.abs() + 0.5).to_bits() & 0x3ff;
     match () {
         () if value.is_nan() => 0x7fff,
         () if value.is_infinite() => sign | 0x7c00,
-        () if value.abs() < power(-14) => sign | small,
+        () if value.abs() < power(LEAST_HALF) as f32 => sign | small,
         () => sign | normal,
     }
 }
 
-/// What a chip keeps of these types.
-fn facts(product: &Product<'_>) -> (i32, usize, Sums) {
+/// How a chip adds products of these types.
+pub(super) fn adder(product: &Product<'_>, ordinary: bool, avx2: bool) -> Adder {
     let types = product.op.matrix.types;
     let arithmetic = product.arithmetic;
     let (bits, group, kept) = match types[1] {
@@ -218,130 +144,156 @@ fn facts(product: &Product<'_>) -> (i32, usize, Sums) {
         Element::Tf32 => (arithmetic.fraction_bits, arithmetic.groups.tf32, 23),
         _ => (arithmetic.fraction_bits, arithmetic.groups.f16, 23),
     };
-    let sums = if types[0] == Element::F16 { Sums::Half } else { Sums::Single(kept) };
-    (bits as i32, group.max(1) as usize, sums)
+    let rounding = if types[0] == Element::F16 { Sums::Half } else { Sums::Single(kept) };
+    Adder { bits: bits as i32, group: group.max(1) as usize, rounding, ordinary, avx2 }
 }
 
 /// Products of tiles of 16 by 8, the rows of A sparse or not.
 #[inline(always)]
-pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
+pub(super) fn tiles(
+    scratch: &mut Scratch,
+    product: &Product<'_>,
+    results: &mut [LaneRow; RESULTS],
+    avx2: bool,
+) {
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let [of_d, of_a, of_b, of_c] = matrix.types;
-    let rows = usize::from(matrix.shape.m).min(M);
-    // Rows of A that are not known yet.
-    let new_rows = if product.keeps_a { 0 } else { rows };
-    fragments::load_a(scratch, new_rows, a);
-    fragments::load_b(scratch, b);
-    fragments::load_c(&mut scratch.sums, of_c, c, |bits| f64::from(single(of_c, bits)));
     let packed = of_a.packed();
-    let stored = matrix.stored_k();
-    let words = [stored / packed, usize::from(matrix.shape.k) / packed];
-    // Once for each type, so that loops know it.
-    match (of_a, of_b) {
-        (Element::F16, _) => decode(scratch, [Element::F16; 2], new_rows, words),
-        (Element::Bf16, _) => decode(scratch, [Element::Bf16; 2], new_rows, words),
-        (Element::Tf32, _) => decode(scratch, [Element::Tf32; 2], new_rows, words),
-        (Element::E4m3, Element::E4m3) => decode(scratch, [Element::E4m3; 2], new_rows, words),
-        (Element::E5m2, Element::E5m2) => decode(scratch, [Element::E5m2; 2], new_rows, words),
-        _ => decode(scratch, [of_a, of_b], new_rows, words),
+    let (stored, depth) = (matrix.stored_k(), usize::from(matrix.shape.k));
+    let Scratch {
+        a_words, a: a_values, a_exponents, b_words, b: b_values, b_exponents, finite_a, sums, ..
+    } = &mut *scratch;
+    if !product.keeps_a {
+        fragments::load_a(a_words, M, a);
+        let words = &a_words[..stored / packed];
+        *finite_a = decode_as(of_a, words, &mut a_values[..stored], &mut a_exponents[..stored]);
     }
-    if let Some(scale) = matrix.scale {
-        scaled::apply(scratch, scale, product.scales(), [stored, usize::from(matrix.shape.k)]);
-    }
+    fragments::load_b(b_words, b);
+    let words = &b_words[..depth / packed];
+    let finite_b = decode_as(of_b, words, &mut b_values[..depth], &mut b_exponents[..depth]);
+    fragments::load_c(of_c, c, |row, column, bits| sums[column][row] = single(of_c, bits));
+    let factors = matrix.scale.map(|scale| scaled::apply(scratch, scale, product.scales(), [stored, depth]));
     if let Some(metadata) = e.first() {
         fragments::load_places(scratch, matrix, product.op.selector, metadata);
     }
-    match e.first() {
-        _ if product.by_halves() => by_halves(scratch, product, rows, stored),
-        Some(_) => {
-            let Scratch { a, a_exponents, b, b_exponents, places, sums, .. } = scratch;
-            let (bits, group, rounding) = facts(product);
-            for row in 0..rows {
-                let places = &places[row];
-                for first in (0..stored).step_by(group) {
-                    let ks = first..(first + group).min(stored);
-                    let at = |k: usize| usize::from(places[first + k]) % FLOATS[1];
-                    let of_b = (&*b, &*b_exponents);
-                    let of_a = (&a[row][ks.clone()], &a_exponents[row][ks]);
-                    add_group(&mut sums[row], of_a.0, of_a.1, at, of_b, bits, rounding);
+    let adder = adder(product, scratch.finite_a && finite_b && factors.is_none(), avx2);
+    if product.by_halves() {
+        by_halves(scratch, product, Adder { bits: product.arithmetic.fraction_bits as i32, ..adder }, stored);
+    } else {
+        let Scratch { a, a_exponents, b, b_exponents, places, sums, .. } = scratch;
+        let of_a = Lanes { values: &a[..stored], exponents: &a_exponents[..stored] };
+        let mut room = Room::new();
+        for (column, sums) in sums.iter_mut().enumerate() {
+            let factors = factors.as_ref().map(|factors| &factors[column]);
+            let of_b = Others::Column(b, b_exponents, column);
+            if matrix.sparse {
+                for k in 0..stored {
+                    room.gather(k, (b, b_exponents, column), places, k);
                 }
+                adder.add(sums, of_a, Others::Own(room.lanes(stored)), factors);
+            } else {
+                adder.add(sums, of_a, of_b, factors);
             }
         }
-        None => dense(scratch, product, rows, stored),
     }
-    fragments::store_d(&scratch.sums, rows, of_d, results, |value| encode(value, of_d));
+    fragments::store_d(of_d, results, |row, column| encode(scratch.sums[column][row], of_d));
+}
+
+/// Elements that are taken out of a matrix, a lane for each row.
+struct Room {
+    values: [[f32; M]; FLOATS[0]],
+    exponents: [[i16; M]; FLOATS[0]],
+}
+
+impl Room {
+    fn new() -> Self {
+        Self { values: [[0.0; M]; FLOATS[0]], exponents: [[0; M]; FLOATS[0]] }
+    }
+
+    /// As number `i`: what element `k` of each row of a sparse A is multiplied by.
+    #[inline(always)]
+    fn gather(
+        &mut self,
+        i: usize,
+        (b, exponents, column): (&[[f32; N]; FLOATS[1]], &[[i16; N]; FLOATS[1]], usize),
+        places: &[[u8; INTEGERS[0]]; M],
+        k: usize,
+    ) {
+        for row in 0..M {
+            let at = usize::from(places[row][k]) % FLOATS[1];
+            self.values[i][row] = b[at][column];
+            self.exponents[i][row] = exponents[at][column];
+        }
+    }
+
+    /// The first ones.
+    #[inline(always)]
+    fn lanes(&self, count: usize) -> Lanes<'_> {
+        Lanes { values: &self.values[..count], exponents: &self.exponents[..count] }
+    }
 }
 
 /// Two products of halves, whose sum is added to C as `add` does it.
-fn by_halves(scratch: &mut Scratch, product: &Product<'_>, rows: usize, stored: usize) {
+#[inline(always)]
+fn by_halves(scratch: &mut Scratch, product: &Product<'_>, adder: Adder, stored: usize) {
     let matrix = &product.op.matrix;
     let half = matrix.types[0] == Element::F16;
-    let (bits, rounding) =
-        (product.arithmetic.fraction_bits as i32, if half { Sums::Half } else { Sums::Single(23) });
-    let group = product.arithmetic.groups.f16.max(1) as usize;
+    let rounding = if half { Sums::Half } else { Sums::Single(23) };
+    let adder = Adder { group: product.arithmetic.groups.f16.max(1) as usize, rounding, ..adder };
     let Scratch { a, b, b_exponents, places, sums, .. } = scratch;
     // What is subnormal before is no subnormal half.
-    let least = least_exponent(Element::F16);
-    for (values, exponents) in b.iter().zip(b_exponents.iter_mut()).take(usize::from(matrix.shape.k)) {
-        *exponents = values.map(|value| exponent(value as f32, least));
-    }
-    for row in 0..rows {
-        let mut sum = [0.0; N];
-        for pair in 0..2 {
-            // Places in A and B of the elements of this product.
-            let mut own = [(0, 0); FLOATS[0]];
-            let mut count = 0;
-            for k in (0..stored).filter(|k| k % 4 / 2 == pair) {
-                let of_b = if matrix.sparse { usize::from(places[row][k]) % FLOATS[1] } else { k };
-                own[count] = (k, of_b);
-                count += 1;
-            }
-            for own in own[..count].chunks(group) {
-                let mut values = [0.0; FLOATS[0]];
-                let mut exponents = [0; FLOATS[0]];
-                for (i, (k, _)) in own.iter().enumerate() {
-                    values[i] = a[row][*k];
-                    exponents[i] = exponent(values[i] as f32, least);
-                }
-                let (values, exponents) = (&values[..own.len()], &exponents[..own.len()]);
-                add_group(&mut sum, values, exponents, |i| own[i].1, (b, b_exponents), bits, rounding);
-            }
+    for k in 0..usize::from(matrix.shape.k) {
+        for n in 0..N {
+            b_exponents[k][n] = exponent(b[k][n], LEAST_HALF);
         }
-        for (c, sum) in sums[row].iter_mut().zip(sum) {
+    }
+    let mut total = [[0.0; M]; N];
+    let (mut of_a, mut of_b) = (Room::new(), Room::new());
+    for pair in 0..2 {
+        // The elements of this product.
+        let mut own = [0; FLOATS[0]];
+        let mut count = 0;
+        for k in (0..stored).filter(|k| k % 4 / 2 == pair) {
+            own[count] = k;
+            of_a.values[count] = a[k];
+            for row in 0..M {
+                of_a.exponents[count][row] = exponent(a[k][row], LEAST_HALF);
+            }
+            count += 1;
+        }
+        for (column, total) in total.iter_mut().enumerate() {
+            let all = Others::Column(b, b_exponents, column);
+            for (i, k) in own[..count].iter().enumerate() {
+                if matrix.sparse {
+                    of_b.gather(i, (b, b_exponents, column), places, *k);
+                } else {
+                    of_b.values[i] = all.values(*k);
+                    of_b.exponents[i] = all.exponents(*k);
+                }
+            }
+            adder.add(total, of_a.lanes(count), Others::Own(of_b.lanes(count)), None);
+        }
+    }
+    for (sums, total) in sums.iter_mut().zip(&total) {
+        for (c, total) in sums.iter_mut().zip(total) {
             *c = match half {
                 // Both are halves: the sum is exact, and rounded to the nearest half.
-                true => round(*c + sum, Sums::Half),
-                false => f64::from(*c as f32 + sum as f32),
+                true => round(f64::from(*c) + f64::from(*total), Sums::Half) as f32,
+                false => *c + total,
             };
-        }
-    }
-}
-
-#[inline(always)]
-fn dense(scratch: &mut Scratch, product: &Product<'_>, rows: usize, depth: usize) {
-    let Scratch { a, a_exponents, b, b_exponents, sums, .. } = scratch;
-    let (bits, group, rounding) = facts(product);
-    for first in (0..depth).step_by(group) {
-        let ks = first..(first + group).min(depth);
-        let at = |k: usize| (first + k) % FLOATS[1];
-        for row in 0..rows {
-            let of_a = (&a[row][ks.clone()], &a_exponents[row][ks.clone()]);
-            let of_b = (&*b, &*b_exponents);
-            match rounding {
-                // Known to the loops.
-                Sums::Single(23) => {
-                    add_group(&mut sums[row], of_a.0, of_a.1, at, of_b, bits, Sums::Single(23));
-                }
-                _ => add_group(&mut sums[row], of_a.0, of_a.1, at, of_b, bits, rounding),
-            }
         }
     }
 }
 
 /// The four products of `m8n8k4`, each of eight threads: four from `4 * q` on and four from `16 + 4 * q` on.
 #[inline(always)]
-pub(super) fn quads(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
+pub(super) fn quads(
+    scratch: &mut Scratch,
+    product: &Product<'_>,
+    results: &mut [LaneRow; RESULTS],
+    avx2: bool,
+) {
     let matrix = &product.op.matrix;
     let [a, b, c, _] = product.parts();
     let [of_d, .., of_c] = matrix.types;
@@ -355,6 +307,10 @@ pub(super) fn quads(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
         _ => ((t & 1) + (i & 2) + 4 * high, (i & 4) + (t & 2) + (i & 1)),
     };
     for q in 0..4 {
+        // Lanes from the eighth on have no rows.
+        scratch.a[..4].fill([0.0; M]);
+        scratch.a_exponents[..4].fill([OF_ZERO; M]);
+        let mut finite = true;
         for (high, t) in [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)] {
             let lane = 16 * high + 4 * q + t;
             for i in 0..4 {
@@ -363,45 +319,48 @@ pub(super) fn quads(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
                     Layout::Row => (t + 4 * high, i),
                     Layout::Col => (i + 4 * high, t),
                 };
-                scratch.a[row][k] = value.into();
-                scratch.a_exponents[row][k] = exponent(value, -14);
+                finite &= value.is_finite();
+                scratch.a[k][row] = value;
+                scratch.a_exponents[k][row] = exponent(value, LEAST_HALF);
                 let value = element(b, lane, i);
                 let (column, k) = match matrix.layouts[1] {
                     Layout::Col => (t + 4 * high, i),
                     Layout::Row => (i + 4 * high, t),
                 };
-                scratch.b[k][column] = value.into();
-                scratch.b_exponents[k][column] = exponent(value, -14);
+                finite &= value.is_finite();
+                scratch.b[k][column] = value;
+                scratch.b_exponents[k][column] = exponent(value, LEAST_HALF);
             }
             if of_c == Element::F16 {
                 for i in 0..8 {
                     let (row, column) = place(t, high, i, of_c);
-                    scratch.sums[row][column] = element(c, lane, i).into();
+                    scratch.sums[column][row] = element(c, lane, i);
                 }
             } else {
                 for (i, register) in c.iter().enumerate() {
                     let (row, column) = place(t, high, i + 4 * half.unwrap_or(0), of_c);
-                    scratch.sums[row][column] = f32::from_bits(register[lane]).into();
+                    scratch.sums[column][row] = f32::from_bits(register[lane]);
                 }
             }
         }
-        if product.arithmetic.quads_by_fma {
-            let Scratch { a, b, sums, .. } = &mut *scratch;
-            for (row, sums) in a.iter().zip(sums.iter_mut()).take(N) {
-                for (n, c) in sums.iter_mut().enumerate() {
-                    let chain = |sum: f32, k: usize| (row[k] as f32).mul_add(b[k][n] as f32, sum);
-                    let sum = *c as f32 + (0..4).fold(0.0, chain);
-                    *c = if of_d == Element::F16 { round(sum.into(), Sums::Half) } else { sum.into() };
-                }
+        let Scratch { a, a_exponents, b, b_exponents, sums, .. } = &mut *scratch;
+        let adder = adder(product, finite, avx2);
+        for (column, sums) in sums.iter_mut().enumerate() {
+            if !product.arithmetic.quads_by_fma {
+                let of_a = Lanes { values: &a[..4], exponents: &a_exponents[..4] };
+                adder.add(sums, of_a, Others::Column(b, b_exponents, column), None);
+                continue;
             }
-        } else {
-            dense(scratch, product, N, 4);
+            for (row, c) in sums.iter_mut().enumerate().take(N) {
+                let sum = *c + (0..4).fold(0.0f32, |sum, k| a[k][row].mul_add(b[k][column], sum));
+                *c = if of_d == Element::F16 { round(sum.into(), Sums::Half) as f32 } else { sum };
+            }
         }
         for (high, t) in [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3)] {
             let lane = 16 * high + 4 * q + t;
             let bits = |i: usize| {
                 let (row, column) = place(t, high, i, of_d);
-                encode(scratch.sums[row][column], of_d)
+                encode(scratch.sums[column][row], of_d)
             };
             for (r, register) in results.iter_mut().enumerate().take(4) {
                 register.0[lane] = match of_d {

@@ -4,21 +4,18 @@
 
 use sim_frontend::matrix::{Element, Matrix};
 
-use super::scratch::{B_WORDS, Lanes32, M, N, Scratch};
+use super::scratch::{A_WORDS, B_WORDS, Lanes32, M, N, Scratch};
 use crate::registers::LaneRow;
 
 /// Words of A: registers alternate between rows `g` and `g + 8`.
 #[inline(always)]
-pub(super) fn load_a(scratch: &mut Scratch, rows: usize, registers: &[Lanes32]) {
-    let halves = rows / N;
-    if halves == 0 {
-        return;
-    }
+pub(super) fn load_a(words: &mut [[u32; M]; A_WORDS], rows: usize, registers: &[Lanes32]) {
+    let halves = (rows / N).max(1);
     for (r, register) in registers.iter().enumerate() {
         let (top, word) = (r % halves * N, r / halves * 4);
-        for g in 0..N {
-            for t in 0..4 {
-                scratch.a_words[top + g][word + t] = register[4 * g + t];
+        for t in 0..4 {
+            for g in 0..N {
+                words[word + t][top + g] = register[4 * g + t];
             }
         }
     }
@@ -26,73 +23,62 @@ pub(super) fn load_a(scratch: &mut Scratch, rows: usize, registers: &[Lanes32]) 
 
 /// Words of B.
 #[inline(always)]
-pub(super) fn load_b(scratch: &mut Scratch, registers: &[Lanes32]) {
-    for (words, register) in scratch.b_words.as_chunks_mut::<4>().0.iter_mut().zip(registers) {
-        for g in 0..N {
-            for t in 0..4 {
+pub(super) fn load_b(words: &mut [[u32; N]; B_WORDS], registers: &[Lanes32]) {
+    for (words, register) in words.as_chunks_mut::<4>().0.iter_mut().zip(registers) {
+        for t in 0..4 {
+            for g in 0..N {
                 words[t][g] = register[4 * g + t];
             }
         }
     }
 }
 
-/// For each element of D, as its register and lane hold it: `each(row, column, bits)`.
+/// Gives the elements of C, as their registers and lanes hold them: `each(row, column, bits)`.
 #[inline(always)]
-pub(super) fn load_c<T: Copy>(
-    sums: &mut [[T; N]; M],
-    ty: Element,
-    registers: &[Lanes32],
-    each: impl Fn(u32) -> T,
-) {
+pub(super) fn load_c(ty: Element, registers: &[Lanes32], mut each: impl FnMut(usize, usize, u32)) {
     if ty == Element::F16 {
-        for (r, register) in registers.iter().enumerate() {
-            for g in 0..N {
-                for t in 0..4 {
+        for (r, register) in registers.iter().enumerate().take(M / N) {
+            for t in 0..4 {
+                for g in 0..N {
                     let word = register[4 * g + t];
-                    sums[N * r + g][2 * t] = each(word & 0xffff);
-                    sums[N * r + g][2 * t + 1] = each(word >> 16);
+                    each(N * r + g, 2 * t, word & 0xffff);
+                    each(N * r + g, 2 * t + 1, word >> 16);
                 }
             }
         }
         return;
     }
-    for (r, pair) in registers.as_chunks::<2>().0.iter().enumerate() {
-        for g in 0..N {
-            for t in 0..4 {
-                sums[N * r + g][2 * t] = each(pair[0][4 * g + t]);
-                sums[N * r + g][2 * t + 1] = each(pair[1][4 * g + t]);
+    for (r, pair) in registers.as_chunks::<2>().0.iter().enumerate().take(M / N) {
+        for t in 0..4 {
+            for (i, register) in pair.iter().enumerate() {
+                for g in 0..N {
+                    each(N * r + g, 2 * t + i, register[4 * g + t]);
+                }
             }
         }
     }
 }
 
-/// The inverse of [`load_c`].
+/// The inverse of [`load_c`]: `each(row, column)` has the bits of an element of D. What is no row of D is not used.
 #[inline(always)]
-pub(super) fn store_d<T: Copy>(
-    sums: &[[T; N]; M],
-    rows: usize,
-    ty: Element,
-    results: &mut [LaneRow],
-    each: impl Fn(T) -> u32,
-) {
-    let pieces = rows / N;
+pub(super) fn store_d(ty: Element, results: &mut [LaneRow], each: impl Fn(usize, usize) -> u32) {
     if ty == Element::F16 {
-        for (r, register) in results.iter_mut().enumerate().take(pieces) {
-            for g in 0..N {
-                for t in 0..4 {
-                    let row = &sums[N * r + g];
-                    register.0[4 * g + t] = each(row[2 * t]) | each(row[2 * t + 1]) << 16;
+        for (r, register) in results.iter_mut().enumerate().take(M / N) {
+            for t in 0..4 {
+                for g in 0..N {
+                    let row = N * r + g;
+                    register.0[4 * g + t] = each(row, 2 * t) | each(row, 2 * t + 1) << 16;
                 }
             }
         }
         return;
     }
-    for (r, pair) in results.as_chunks_mut::<2>().0.iter_mut().enumerate().take(pieces) {
-        for g in 0..N {
-            for t in 0..4 {
-                let row = &sums[N * r + g];
-                pair[0].0[4 * g + t] = each(row[2 * t]);
-                pair[1].0[4 * g + t] = each(row[2 * t + 1]);
+    for (r, pair) in results.as_chunks_mut::<2>().0.iter_mut().enumerate().take(M / N) {
+        for t in 0..4 {
+            for (i, register) in pair.iter_mut().enumerate() {
+                for g in 0..N {
+                    register.0[4 * g + t] = each(N * r + g, 2 * t + i);
+                }
             }
         }
     }

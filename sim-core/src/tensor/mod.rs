@@ -1,6 +1,8 @@
 //! Products of matrices whose fragments the threads of a warp hold: what the tensor cores of a chip compute, to
-//! the bit. Fragments become tiles (`fragments`), tiles are multiplied (`float`, `scaled`, `whole`), and D goes back.
+//! the bit. Fragments become tiles (`fragments`), tiles are multiplied (`float`, `sums`, `scaled`, `whole`), and D goes back.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod float;
 mod fragments;
 #[cfg(test)]
@@ -10,6 +12,7 @@ mod reference;
 mod scaled;
 mod scratch;
 pub(crate) mod shared_matrix;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod whole;
@@ -38,31 +41,34 @@ pub(crate) fn multiply(
                 multiply_avx2(scratch, product, results);
             }
         }
-        _ => multiply_here(scratch, product, results),
+        _ => multiply_here(scratch, product, results, false),
     }
 }
 
-#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
 #[allow(unsafe_code, reason = "callers must have the features")]
 unsafe fn multiply_avx2(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
-    multiply_here(scratch, product, results);
+    if !(avx2::has(product) && avx2::tiles(scratch, product, results)) {
+        multiply_here(scratch, product, results, true);
+    }
 }
 
 #[inline(always)]
-fn multiply_here(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
+fn multiply_here(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS], avx2: bool) {
     let matrix = &product.op.matrix;
     match matrix.types[1] {
-        _ if matrix.is_quad() => float::quads(scratch, product, results),
+        _ if matrix.is_quad() => float::quads(scratch, product, results, avx2),
         Element::F64 => float::doubles(product, results),
         Element::F16 | Element::Bf16 | Element::Tf32 | Element::F32 => {
-            float::tiles(scratch, product, results);
+            float::tiles(scratch, product, results, avx2);
         }
         Element::E2m1Packed => {
             if let Some(scale) = matrix.scale {
                 scaled::tiles(scratch, product, scale, results);
             }
         }
-        small if small.is_small_float() => float::tiles(scratch, product, results),
+        small if small.is_small_float() => float::tiles(scratch, product, results, avx2),
         _ => whole::tiles(scratch, product, results),
     }
 }

@@ -5,9 +5,10 @@
 
 use sim_frontend::matrix::{BlockScale, Element, ScaleType};
 
-use super::float::{self, LEAST, Sums, encode, round};
+use super::float::encode;
 use super::fragments;
-use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
+use super::scratch::{Lanes32, M, N, Product, RESULTS, Scratch};
+use super::sums::{LEAST, Sums, exponent_of_sum, round};
 use crate::lanes::power;
 use crate::registers::LaneRow;
 
@@ -78,22 +79,26 @@ impl Scales {
     }
 }
 
-/// Scales elements of A and B, and moves their exponents: there is one scale for all of K.
-pub(super) fn apply(scratch: &mut Scratch, scale: BlockScale, sources: &[Lanes32], depths: [usize; 2]) {
+/// Moves the exponents of elements of A and B as their scales do, of which there is one for all of K, and gives what
+/// products are to be multiplied by, by column and row.
+pub(super) fn apply(
+    scratch: &mut Scratch,
+    scale: BlockScale,
+    sources: &[Lanes32],
+    [of_a, of_b]: [usize; 2],
+) -> [[f64; M]; N] {
     let scales = Scales::read(scale, sources);
-    let [of_a, of_b] = depths;
-    for (row, [first, ..]) in scales.a.iter().enumerate() {
-        for k in 0..of_a.min(FLOATS[0]) {
-            scratch.a[row][k] *= first.value();
-            scratch.a_exponents[row][k] += first.exponent;
+    for exponents in scratch.a_exponents.iter_mut().take(of_a) {
+        for (exponent, [scale, ..]) in exponents.iter_mut().zip(&scales.a) {
+            *exponent += scale.exponent as i16;
         }
     }
-    for k in 0..of_b.min(FLOATS[1]) {
-        for (n, [first, ..]) in scales.b.iter().enumerate() {
-            scratch.b[k][n] *= first.value();
-            scratch.b_exponents[k][n] += first.exponent;
+    for exponents in scratch.b_exponents.iter_mut().take(of_b) {
+        for (exponent, [scale, ..]) in exponents.iter_mut().zip(&scales.b) {
+            *exponent += scale.exponent as i16;
         }
     }
+    scales.b.map(|[of_b, ..]| scales.a.map(|[of_a, ..]| of_a.value() * of_b.value()))
 }
 
 /// An element of `.e2m1`, in halves.
@@ -112,9 +117,10 @@ pub(super) fn tiles(
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let (stored, k) = (matrix.stored_k(), usize::from(matrix.shape.k));
-    fragments::load_a(scratch, M, a);
-    fragments::load_b(scratch, b);
-    fragments::load_c(&mut scratch.sums, Element::F32, c, |bits| f64::from(f32::from_bits(bits)));
+    fragments::load_a(&mut scratch.a_words, M, a);
+    fragments::load_b(&mut scratch.b_words, b);
+    let of_c = &mut scratch.sums;
+    fragments::load_c(Element::F32, c, |row, column, bits| of_c[column][row] = f32::from_bits(bits));
     if let Some(metadata) = e.first() {
         fragments::load_places(scratch, matrix, product.op.selector, metadata);
     }
@@ -131,7 +137,7 @@ pub(super) fn tiles(
     for row in 0..M {
         let mut dots = [[0; N]; PARTS];
         for at in 0..blocks * BLOCK {
-            let x = halves(a_words[row][at / packed] >> (4 * (at % packed)));
+            let x = halves(a_words[at / packed][row] >> (4 * (at % packed)));
             let of_b = if e.is_empty() { at } else { usize::from(places[row][at]) };
             for (dot, y) in dots[at / BLOCK].iter_mut().zip(&b_integers[of_b % k]) {
                 *dot += x * y;
@@ -145,15 +151,16 @@ pub(super) fn tiles(
                 let significand = f64::from(dots[block][n]) * UNIT * x.significand * y.significand;
                 *term = (significand, x.exponent + y.exponent);
             }
-            sums[row][n] = sum(sums[row][n], &terms, bits);
+            sums[n][row] = sum(sums[n][row].into(), &terms, bits) as f32;
         }
     }
-    fragments::store_d(&scratch.sums, M, Element::F32, results, |value| encode(value, Element::F32));
+    let sums = &scratch.sums;
+    fragments::store_d(Element::F32, results, |row, column| encode(sums[column][row], Element::F32));
 }
 
 /// C and scaled sums, aligned to the largest exponent.
 fn sum(c: f64, terms: &[(f64, i32)], bits: i32) -> f64 {
-    let own = float::exponent_of_sum(c);
+    let own = exponent_of_sum(c);
     let largest = terms.iter().fold(own, |largest, (_, exponent)| largest.max(*exponent));
     let aligned =
         terms.iter().map(|(significand, exponent)| (significand * power(exponent - largest + bits)).trunc());

@@ -29,21 +29,29 @@ pub type Lanes32 = [u32; WARP_LANES];
 /// What products are worked out in. It is written before it is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Scratch {
-    /// Words of A by rows, and of B by word and column.
-    pub(super) a_words: [[u32; A_WORDS]; M],
+    /// Words of A by word and row, and of B by word and column.
+    pub(super) a_words: [[u32; M]; A_WORDS],
     pub(super) b_words: [[u32; N]; B_WORDS],
-    /// Elements and their exponents.
-    pub(super) a: [[f64; FLOATS[0]]; M],
-    pub(super) a_exponents: [[i32; FLOATS[0]]; M],
-    pub(super) b: [[f64; N]; FLOATS[1]],
-    pub(super) b_exponents: [[i32; N]; FLOATS[1]],
+    /// Elements by place along K, and their exponents.
+    pub(super) a: [[f32; M]; FLOATS[0]],
+    pub(super) a_exponents: [[i16; M]; FLOATS[0]],
+    pub(super) b: [[f32; N]; FLOATS[1]],
+    pub(super) b_exponents: [[i16; N]; FLOATS[1]],
+    /// The elements of A are neither infinite nor NaN.
+    pub(super) finite_a: bool,
+    /// Elements and exponents of a sparse A where they stand among all.
+    pub(super) spread: ([[f32; M]; FLOATS[1]], [[i16; M]; FLOATS[1]]),
+    /// They are those of A, no two of which stand at one place.
+    pub(super) spread_a: bool,
     pub(super) a_integers: [[i32; INTEGERS[0]]; M],
     pub(super) b_integers: [[i32; N]; INTEGERS[1]],
     /// For each element of a sparse A: its place among all.
     pub(super) places: [[u8; INTEGERS[0]]; M],
-    /// The sum so far.
-    pub(super) sums: [[f64; N]; M],
+    /// The sums so far, those of floating-point numbers by column.
+    pub(super) sums: [[f32; M]; N],
     pub(super) whole_sums: [[i32; N]; M],
+    /// Room for the rows that a product reads.
+    pub(crate) sources: Vec<Lanes32>,
     /// Room for the rows of D of a product that is made of several.
     pub(crate) wide: Vec<LaneRow>,
 }
@@ -51,17 +59,21 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub(crate) fn new() -> Box<Self> {
         Box::new(Self {
-            a_words: [[0; A_WORDS]; M],
+            a_words: [[0; M]; A_WORDS],
             b_words: [[0; N]; B_WORDS],
-            a: [[0.0; FLOATS[0]]; M],
-            a_exponents: [[0; FLOATS[0]]; M],
+            a: [[0.0; M]; FLOATS[0]],
+            a_exponents: [[0; M]; FLOATS[0]],
             b: [[0.0; N]; FLOATS[1]],
             b_exponents: [[0; N]; FLOATS[1]],
+            finite_a: false,
+            spread: ([[0.0; M]; FLOATS[1]], [[0; M]; FLOATS[1]]),
+            spread_a: false,
             a_integers: [[0; INTEGERS[0]]; M],
             b_integers: [[0; N]; INTEGERS[1]],
             places: [[0; INTEGERS[0]]; M],
-            sums: [[0.0; N]; M],
+            sums: [[0.0; M]; N],
             whole_sums: [[0; N]; M],
+            sources: Vec::new(),
             wide: Vec::new(),
         })
     }

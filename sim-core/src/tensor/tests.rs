@@ -229,10 +229,44 @@ fn words(ty: Element, kind: u32, random: u32) -> u32 {
         Element::E5m2 => random & 0x8f8f_8f8f | 0x3030_3030,
         _ => random,
     };
-    match kind % 4 {
+    // Numbers at the bounds of types, of what is added in integers, and of what these hold.
+    let bounds: &[u32] = match ty {
+        Element::F16 => &[0x3fff, 0xbfff, 0x7bff, 0xfbff, 1, 0x8001, 0x3ff, 0x400, 0x3c00, 0x1400, 0],
+        Element::Bf16 => {
+            &[0x3fff, 0xbfff, 0x7f7f, 0x71ff, 0x717f, 1, 0x80, 0x2180, 0x2200, 0x3080, 0xb0ff, 0]
+        }
+        Element::F32 | Element::Tf32 => &[
+            0x3fff_ffff,
+            0xbfff_ffff,
+            0x7f7f_ffff,
+            0x71ff_ffff,
+            0x717f_e000,
+            1,
+            0x0080_0000,
+            0x2180_0000,
+            0x2200_0000,
+            0x4bff_ffff,
+            0x477f_f000,
+            0xc77f_efff,
+            0x30ff_e000,
+            0,
+        ],
+        Element::E4m3 => &[0x7e, 0xfe, 1, 0x81, 7, 8, 0x38, 0x3f, 0],
+        Element::E5m2 => &[0x7b, 0xfb, 1, 0x81, 3, 4, 0x3c, 0x3f, 0],
+        _ => &[],
+    };
+    let bound = |random: u32| {
+        let own = bounds.get(random as usize % bounds.len().max(1)).copied().unwrap_or(random);
+        let width = 32 / ty.packed().max(1) as u32;
+        (0..ty.packed() as u32).fold(0, |word, p| word | own << (p * width))
+    };
+    match kind % 6 {
         0 => random,
         1 if random.is_multiple_of(3) => 0,
         3 if random.is_multiple_of(17) => random,
+        4 if !bounds.is_empty() => bound(random >> 8),
+        // The same everywhere, so that sums are as large as they can be.
+        5 if !bounds.is_empty() => bound(kind / 6),
         _ => ordinary,
     }
 }

@@ -27,9 +27,12 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     let rows = usize::from(matrix.shape.m).min(M);
     // Rows of A that are not known yet.
     let new_rows = if product.keeps_a { 0 } else { rows };
-    fragments::load_a(scratch, new_rows, a);
-    fragments::load_b(scratch, b);
-    fragments::load_c(&mut scratch.whole_sums, Element::S32, c, u32::cast_signed);
+    if !product.keeps_a {
+        fragments::load_a(&mut scratch.a_words, rows, a);
+    }
+    fragments::load_b(&mut scratch.b_words, b);
+    let sums = &mut scratch.whole_sums;
+    fragments::load_c(Element::S32, c, |row, column, bits| sums[row][column] = bits.cast_signed());
     let packed = of_a.packed();
     let stored = matrix.stored_k();
     let words = [stored / packed, usize::from(matrix.shape.k) / packed];
@@ -38,7 +41,7 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
         for row in 0..rows {
             for (w, columns) in b_words.iter().enumerate().take(words[1]) {
                 for n in 0..N {
-                    let (x, y) = (a_words[row][w], columns[n]);
+                    let (x, y) = (a_words[w][row], columns[n]);
                     let bits = if op == BitOp::Xor { x ^ y } else { x & y };
                     whole_sums[row][n] = whole_sums[row][n].wrapping_add(bits.count_ones().cast_signed());
                 }
@@ -72,17 +75,18 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
             }
         }
     }
-    fragments::store_d(&scratch.whole_sums, rows, Element::S32, results, i32::cast_unsigned);
+    let sums = &scratch.whole_sums;
+    fragments::store_d(Element::S32, results, |row, column| sums[row][column].cast_unsigned());
 }
 
 #[inline(always)]
 fn decode(scratch: &mut Scratch, [of_a, of_b]: [Element; 2], rows: usize, words: [usize; 2]) {
     let Scratch { a_words, b_words, a_integers, b_integers, .. } = scratch;
     let packed = of_a.packed();
-    for row in 0..rows {
-        for (w, word) in a_words[row].iter().enumerate().take(words[0]) {
+    for (w, words) in a_words.iter().enumerate().take(words[0]) {
+        for (word, to) in words.iter().zip(a_integers.iter_mut()).take(rows) {
             for p in 0..packed {
-                a_integers[row][w * packed + p] = integer(of_a, *word, p);
+                to[w * packed + p] = integer(of_a, *word, p);
             }
         }
     }

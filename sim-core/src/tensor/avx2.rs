@@ -1,0 +1,580 @@
+//! Products of floating-point elements with AVX2, to the same bits as `float` and `sums` give. Intrinsics, since
+//! compilers make vectors along K of these loops, or none.
+//!
+//! Sums of ordinary products are added in integers of 32 bits: exponents of all rows are one vector of 16-bit integers,
+//! values are two of single precision. Aligned terms are truncated by their conversion to integers. Two sums are kept,
+//! of every other four terms, so that each fits. The elements of a sparse A are put where they stand among all: zeros change
+//! no sum.
+
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+use sim_frontend::matrix::Element;
+
+use super::float::{adder, least_exponent};
+use super::fragments;
+use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
+use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, Sums};
+use crate::registers::LaneRow;
+
+/// Whether [`tiles`] has products of these types.
+pub(super) fn has(product: &Product<'_>) -> bool {
+    let matrix = &product.op.matrix;
+    let [_, of_a, of_b, _] = matrix.types;
+    let usual =
+        |ty| matches!(ty, Element::F16 | Element::Bf16 | Element::Tf32 | Element::E4m3 | Element::E5m2);
+    let whole = usize::from(matrix.shape.m) == M && !matrix.is_quad();
+    // Groups of a sparse A begin with a chunk: of four elements two are given, of `.tf32` one of two.
+    let apart = matrix.sparse && of_a != Element::Tf32 && !adder(product, true, true).group.is_multiple_of(2);
+    whole && usual(of_a) && usual(of_b) && !apart && matrix.scale.is_none() && !product.by_halves()
+}
+
+/// Products of tiles of 16 by 8, and whether there are any: not of a sparse A whose metadata names an element twice, or
+/// where something is infinite.
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) -> bool {
+    let matrix = &product.op.matrix;
+    let [a, b, c, e] = product.parts();
+    let [of_d, of_a, of_b, of_c] = matrix.types;
+    let depth = usize::from(matrix.shape.k);
+    if !product.keeps_a {
+        let Scratch { a: a_values, a_exponents, .. } = &mut *scratch;
+        let (packed, least) = (of_a.packed(), least_exponent(of_a));
+        let mut special = _mm256_setzero_si256();
+        // Registers alternate between rows `g` and `g + 8`.
+        for (r, register) in a.iter().enumerate() {
+            let at = r % 2 * N;
+            let words = by_thread(register);
+            for t in 0..4 {
+                for p in 0..packed {
+                    let k = (r / 2 * 4 + t) * packed + p;
+                    let value = element(of_a, words[t], p, packed);
+                    let exponents = exponents(value, least);
+                    special = _mm256_or_si256(special, infinite(exponents));
+                    store(&mut a_values[k][at..at + N], value);
+                    store_short(&mut a_exponents[k][at..at + N], exponents);
+                }
+            }
+        }
+        scratch.finite_a = _mm256_testz_si256(special, special) != 0;
+        if let Some(metadata) = e.first() {
+            fragments::load_places(scratch, matrix, product.op.selector, metadata);
+            scratch.spread_a = spread(scratch, matrix.stored_k(), depth);
+        }
+    }
+    if matrix.sparse && !scratch.spread_a {
+        return false;
+    }
+    let Scratch { a: a_values, a_exponents, spread, b: b_values, b_exponents, sums, .. } = scratch;
+    let (packed, least) = (of_b.packed(), least_exponent(of_b));
+    let mut special = _mm256_setzero_si256();
+    for (r, register) in b.iter().enumerate() {
+        let words = by_thread(register);
+        for t in 0..4 {
+            for p in 0..packed {
+                let k = (4 * r + t) * packed + p;
+                let value = element(of_b, words[t], p, packed);
+                let exponents = exponents(value, least);
+                special = _mm256_or_si256(special, infinite(exponents));
+                store(&mut b_values[k], value);
+                store_short(&mut b_exponents[k], exponents);
+            }
+        }
+    }
+    let finite_b = _mm256_testz_si256(special, special) != 0;
+    let finite = scratch.finite_a && finite_b;
+    // Zeros among the elements of A would make NaN of an infinity.
+    if matrix.sparse && !finite {
+        return false;
+    }
+    // Registers of C and D: of halves one for eight rows, with pairs of columns; of singles two.
+    let pairs = of_c == Element::F16;
+    for (r, register) in c.iter().enumerate().take(if pairs { 2 } else { 4 }) {
+        let at = if pairs { r } else { r / 2 } * N;
+        let words = by_thread(register);
+        for t in 0..4 {
+            if pairs {
+                store(&mut sums[2 * t][at..at + N], half(words[t]));
+                store(&mut sums[2 * t + 1][at..at + N], half(_mm256_srli_epi32::<16>(words[t])));
+            } else {
+                store(&mut sums[2 * t + r % 2][at..at + N], _mm256_castsi256_ps(words[t]));
+            }
+        }
+    }
+    let mut adder = adder(product, finite, true);
+    let of_a = if matrix.sparse {
+        adder.group *= 2;
+        Lanes { values: &spread.0[..depth], exponents: &spread.1[..depth] }
+    } else {
+        Lanes { values: &a_values[..depth], exponents: &a_exponents[..depth] }
+    };
+    for (column, sums) in sums.iter_mut().enumerate() {
+        adder.add(sums, of_a, Others::Column(b_values, b_exponents, column), None);
+    }
+    let pairs = of_d == Element::F16;
+    for (r, register) in results.iter_mut().enumerate().take(if pairs { 2 } else { 4 }) {
+        let half = if pairs { r } else { r / 2 };
+        let mut words = [_mm256_setzero_si256(); 4];
+        for t in 0..4 {
+            words[t] = if pairs {
+                let high = _mm256_slli_epi32::<16>(halves(split(&sums[2 * t + 1])[half]));
+                _mm256_or_si256(halves(split(&sums[2 * t])[half]), high)
+            } else {
+                single(split(&sums[2 * t + r % 2])[half])
+            };
+        }
+        of_threads(words, &mut register.0);
+    }
+    true
+}
+
+/// Puts the elements of a sparse A where they stand among all, unless two of a row stand at one place.
+fn spread(scratch: &mut Scratch, stored: usize, depth: usize) -> bool {
+    let Scratch { a, a_exponents, places, spread: (values, exponents), .. } = scratch;
+    values[..depth].fill([0.0; M]);
+    exponents[..depth].fill([OF_ZERO; M]);
+    let mut taken = [0u64; M];
+    let mut twice = 0;
+    for k in 0..stored {
+        for row in 0..M {
+            let at = usize::from(places[row][k]) % FLOATS[1];
+            twice |= taken[row] & 1 << at;
+            taken[row] |= 1 << at;
+            values[at][row] = a[k][row];
+            exponents[at][row] = a_exponents[k][row];
+        }
+    }
+    twice == 0
+}
+
+/// The words of threads `4 * g + t` of a register, for each `t`.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn by_thread(register: &Lanes32) -> [__m256i; 4] {
+    let mut rows = [_mm256_setzero_si256(); 4];
+    for i in 0..4 {
+        rows[i] = load(register, 8 * i);
+    }
+    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    let mut words = transposed(rows);
+    for t in 0..4 {
+        words[t] = _mm256_permutevar8x32_epi32(words[t], order);
+    }
+    words
+}
+
+/// The inverse.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn of_threads(mut words: [__m256i; 4], register: &mut Lanes32) {
+    let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+    for t in 0..4 {
+        words[t] = _mm256_permutevar8x32_epi32(words[t], order);
+    }
+    let rows = transposed(words);
+    for i in 0..4 {
+        store_words(&mut register[8 * i..8 * i + 8], rows[i]);
+    }
+}
+
+/// The lower and the upper halves of vectors as matrices of four by four, transposed.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn transposed([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+    let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+    let (of_ab, of_cd) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+    [
+        _mm256_unpacklo_epi64(ab, cd),
+        _mm256_unpackhi_epi64(ab, cd),
+        _mm256_unpacklo_epi64(of_ab, of_cd),
+        _mm256_unpackhi_epi64(of_ab, of_cd),
+    ]
+}
+
+/// Element `p` of words that hold so many, as a single.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn element(ty: Element, words: __m256i, p: usize, packed: usize) -> __m256 {
+    let bits = _mm256_srl_epi32(words, _mm_cvtsi32_si128((p * (32 / packed)) as i32));
+    match ty {
+        Element::F16 => half(bits),
+        Element::Bf16 => _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)),
+        Element::E5m2 => half(_mm256_slli_epi32::<8>(bits)),
+        Element::E4m3 => {
+            // Exponents of four bits: as those of halves with a smaller bias; no infinities, one NaN of each sign.
+            let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
+            let finite = _mm256_mul_ps(
+                _mm256_castsi256_ps(_mm256_slli_epi32::<20>(magnitude)),
+                _mm256_castsi256_ps(_mm256_set1_epi32(0x7b80_0000)),
+            );
+            let none = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
+            let nan = _mm256_and_si256(none, _mm256_set1_epi32(0x7fc0_0000));
+            let sign = _mm256_slli_epi32::<24>(_mm256_and_si256(bits, _mm256_set1_epi32(0x80)));
+            _mm256_or_ps(finite, _mm256_castsi256_ps(_mm256_or_si256(nan, sign)))
+        }
+        _ => _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(!0x1fff))),
+    }
+}
+
+/// Halves in the low bits of words, as singles: their exponents are moved, so that subnormal ones become subnormal singles, and
+/// right again by a factor.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn half(bits: __m256i) -> __m256 {
+    let magnitude = _mm256_slli_epi32::<13>(_mm256_and_si256(bits, _mm256_set1_epi32(0x7fff)));
+    let factor = _mm256_castsi256_ps(_mm256_set1_epi32(0x7780_0000));
+    let finite = _mm256_mul_ps(_mm256_castsi256_ps(magnitude), factor);
+    let greatest = _mm256_set1_epi32((0x7c00 << 13) - 1);
+    let special = _mm256_and_si256(_mm256_cmpgt_epi32(magnitude, greatest), _mm256_set1_epi32(0x7f80_0000));
+    let sign = _mm256_slli_epi32::<16>(_mm256_and_si256(bits, _mm256_set1_epi32(0x8000)));
+    _mm256_or_ps(finite, _mm256_castsi256_ps(_mm256_or_si256(special, sign)))
+}
+
+/// The exponents of elements.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn exponents(values: __m256, least: i32) -> __m256i {
+    let magnitude = _mm256_and_si256(_mm256_castps_si256(values), _mm256_set1_epi32(i32::MAX));
+    let biased = _mm256_srli_epi32::<23>(magnitude);
+    let own = _mm256_max_epi32(_mm256_sub_epi32(biased, _mm256_set1_epi32(127)), _mm256_set1_epi32(least));
+    let zero = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
+    _mm256_blendv_epi8(own, _mm256_set1_epi32(OF_ZERO.into()), zero)
+}
+
+/// Which exponents are those of infinities and NaN.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn infinite(exponents: __m256i) -> __m256i {
+    _mm256_cmpeq_epi32(exponents, _mm256_set1_epi32(128))
+}
+
+/// Sums in D as singles.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn single(sums: __m256) -> __m256i {
+    let none = _mm256_cmp_ps::<_CMP_UNORD_Q>(sums, sums);
+    _mm256_castps_si256(_mm256_blendv_ps(sums, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff)), none))
+}
+
+/// Sums in D as halves, which hold them.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn halves(sums: __m256) -> __m256i {
+    let bits = _mm256_castps_si256(sums);
+    let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(i32::MAX));
+    // The exponent moves, or units of 2^-24 are counted, which are those of 0.5.
+    let normal = _mm256_srli_epi32::<13>(_mm256_sub_epi32(magnitude, _mm256_set1_epi32(112 << 23)));
+    let counted = _mm256_add_ps(_mm256_castsi256_ps(magnitude), _mm256_set1_ps(0.5));
+    let subnormal = _mm256_and_si256(_mm256_castps_si256(counted), _mm256_set1_epi32(0x3ff));
+    let small = _mm256_cmpgt_epi32(_mm256_set1_epi32((127 + LEAST_HALF) << 23), magnitude);
+    let finite = _mm256_blendv_epi8(normal, subnormal, small);
+    let infinite = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f80_0000));
+    let own = _mm256_blendv_epi8(finite, _mm256_set1_epi32(0x7c00), infinite);
+    let sign = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(0x8000));
+    let none = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f80_0000));
+    _mm256_blendv_epi8(_mm256_or_si256(own, sign), _mm256_set1_epi32(0x7fff), none)
+}
+
+/// Sums whose largest exponent lies within these bounds are added here: neither scales nor rounded sums leave the
+/// normal numbers of single precision.
+const ORDINARY: [i16; 2] = [-60, 100];
+/// Products that are zero have smaller exponents than this, and no others have.
+const OF_ZEROS: i16 = -500;
+
+impl Others<'_> {
+    /// The elements of four neighbours along K from this one on.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn values_of_four(self, first: usize) -> [[__m256; 2]; 4] {
+        let mut list = [[_mm256_setzero_ps(); 2]; 4];
+        match self {
+            Others::Column(values, _, column) => {
+                let Some(values) = values[first..].first_chunk::<4>() else { return list };
+                for i in 0..4 {
+                    list[i] = [_mm256_set1_ps(values[i][column % N]); 2];
+                }
+            }
+            Others::Own(lanes) => {
+                let Some(values) = lanes.values[first..].first_chunk::<4>() else { return list };
+                for i in 0..4 {
+                    list[i] = split(&values[i]);
+                }
+            }
+        }
+        list
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn exponents_of_four(self, first: usize) -> [__m256i; 4] {
+        let mut list = [_mm256_setzero_si256(); 4];
+        match self {
+            Others::Column(_, exponents, column) => {
+                let Some(exponents) = exponents[first..].first_chunk::<4>() else { return list };
+                for i in 0..4 {
+                    list[i] = _mm256_set1_epi16(exponents[i][column % N]);
+                }
+            }
+            Others::Own(lanes) => {
+                let Some(exponents) = lanes.exponents[first..].first_chunk::<4>() else { return list };
+                for i in 0..4 {
+                    list[i] = words(&exponents[i]);
+                }
+            }
+        }
+        list
+    }
+}
+
+impl Adder {
+    /// Aligned terms are integers of 32 bits, and so are the sums of every other four of a group.
+    pub(super) fn fits(self) -> bool {
+        let terms = 4 * self.group.div_ceil(8) as u64;
+        let bits = self.bits.clamp(0, 32);
+        self.ordinary && bits <= 25 && (terms << (bits + 2)) + (1 << (bits + 1)) <= 1 << 31
+    }
+
+    /// Adds the products of a group to the sums of a column if exponents and sums are ordinary, and says whether;
+    /// otherwise nothing is changed.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    pub(super) fn add_integers(
+        self,
+        sums: &mut [f32; M],
+        a: Lanes<'_>,
+        b: Others<'_>,
+        group: Range<usize>,
+    ) -> bool {
+        let halves = split(sums);
+        let mut largest = self.exponents(halves);
+        let (fours, rest) = a.exponents[group.clone()].as_chunks::<4>();
+        let mut first = group.start;
+        for four in fours {
+            let of_b = b.exponents_of_four(first);
+            for i in 0..4 {
+                largest = _mm256_max_epi16(largest, _mm256_add_epi16(words(&four[i]), of_b[i]));
+            }
+            first += 4;
+        }
+        for (i, of_a) in rest.iter().enumerate() {
+            largest =
+                _mm256_max_epi16(largest, _mm256_add_epi16(words(of_a), words(&b.exponents(first + i))));
+        }
+        let [least, most] = ORDINARY;
+        let small = _mm256_and_si256(
+            _mm256_cmpgt_epi16(_mm256_set1_epi16(least), largest),
+            _mm256_cmpgt_epi16(largest, _mm256_set1_epi16(OF_ZEROS)),
+        );
+        let outside = _mm256_or_si256(_mm256_cmpgt_epi16(largest, _mm256_set1_epi16(most)), small);
+        if _mm256_testz_si256(outside, outside) == 0 {
+            return false;
+        }
+        largest = _mm256_max_epi16(largest, _mm256_set1_epi16(least));
+        let largest = [
+            _mm256_cvtepi16_epi32(_mm256_castsi256_si128(largest)),
+            _mm256_cvtepi16_epi32(_mm256_extracti128_si256::<1>(largest)),
+        ];
+        let [low, high] = largest;
+        let up = [
+            power_of_two(_mm256_sub_epi32(_mm256_set1_epi32(self.bits), low)),
+            power_of_two(_mm256_sub_epi32(_mm256_set1_epi32(self.bits), high)),
+        ];
+        let mut even = [aligned(halves[0], up[0]), aligned(halves[1], up[1])];
+        let mut odd = [_mm256_setzero_si256(); 2];
+        let (fours, rest) = a.values[group.clone()].as_chunks::<4>();
+        let mut first = group.start;
+        for four in fours {
+            let of_b = b.values_of_four(first);
+            for i in 0..4 {
+                let of_a = split(&four[i]);
+                let low = aligned(_mm256_mul_ps(of_a[0], of_b[i][0]), up[0]);
+                let high = aligned(_mm256_mul_ps(of_a[1], of_b[i][1]), up[1]);
+                even = [_mm256_add_epi32(even[0], low), _mm256_add_epi32(even[1], high)];
+            }
+            (even, odd) = (odd, even);
+            first += 4;
+        }
+        for (i, of_a) in rest.iter().enumerate() {
+            let (of_a, of_b) = (split(of_a), split(&b.values(first + i)));
+            let low = aligned(_mm256_mul_ps(of_a[0], of_b[0]), up[0]);
+            let high = aligned(_mm256_mul_ps(of_a[1], of_b[1]), up[1]);
+            even = [_mm256_add_epi32(even[0], low), _mm256_add_epi32(even[1], high)];
+        }
+        let total = [_mm256_add_epi32(even[0], odd[0]), _mm256_add_epi32(even[1], odd[1])];
+        let overflow =
+            _mm256_or_si256(overflow(even[0], odd[0], total[0]), overflow(even[1], odd[1], total[1]));
+        if _mm256_movemask_ps(_mm256_castsi256_ps(overflow)) != 0 {
+            return false;
+        }
+        match self.rounding {
+            Sums::Single(kept) => {
+                for (half, to) in sums.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    let down = power_of_two(_mm256_sub_epi32(largest[half], _mm256_set1_epi32(self.bits)));
+                    store(to, _mm256_mul_ps(toward_zero(total[half], kept as i32), down));
+                }
+            }
+            Sums::Half => {
+                for (half, to) in sums.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+                    let unit = _mm256_sub_epi32(largest[half], _mm256_set1_epi32(self.bits));
+                    store(to, nearest_half(total[half], unit));
+                }
+            }
+        }
+        true
+    }
+
+    /// The exponents of the sums so far.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn exponents(self, sums: [__m256; 2]) -> __m256i {
+        let least = if matches!(self.rounding, Sums::Half) { LEAST_HALF } else { LEAST };
+        // Packed by halves of vectors.
+        let packed = _mm256_packs_epi32(exponents(sums[0], least), exponents(sums[1], least));
+        _mm256_permute4x64_epi64::<0b11_01_10_00>(packed)
+    }
+}
+
+/// An aligned term.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn aligned(term: __m256, up: __m256) -> __m256i {
+    _mm256_cvttps_epi32(_mm256_mul_ps(term, up))
+}
+
+/// The sign says that a sum of two integers is not theirs.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
+    _mm256_and_si256(_mm256_xor_si256(x, sum), _mm256_xor_si256(y, sum))
+}
+
+/// Two to these powers, which are exponents of normal numbers.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn power_of_two(exponent: __m256i) -> __m256 {
+    let biased = _mm256_add_epi32(exponent, _mm256_set1_epi32(127));
+    _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+}
+
+/// Integers in single precision, rounded toward zero to so many fractional bits.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn toward_zero(total: __m256i, kept: i32) -> __m256 {
+    // The least integer is its own magnitude; its conversion has another sign.
+    let magnitude = _mm256_abs_epi32(total);
+    let dropped = _mm256_sub_epi32(exponents_of_integers(magnitude), _mm256_set1_epi32(kept));
+    let mask = _mm256_sllv_epi32(_mm256_set1_epi32(-1), _mm256_max_epi32(dropped, _mm256_setzero_si256()));
+    let rounded = _mm256_cvtepi32_ps(_mm256_and_si256(magnitude, mask));
+    _mm256_or_ps(rounded, sign(total))
+}
+
+/// Integers that count units of these powers of two, rounded to the nearest half.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn nearest_half(total: __m256i, unit: __m256i) -> __m256 {
+    let magnitude = _mm256_abs_epi32(total);
+    // Ten fractional bits, and none below 2^-24.
+    let relative = _mm256_sub_epi32(exponents_of_integers(magnitude), _mm256_set1_epi32(10));
+    let absolute = _mm256_sub_epi32(_mm256_set1_epi32(LEAST_HALF - 10), unit);
+    let dropped = _mm256_max_epi32(relative, absolute);
+    let rounds = _mm256_cmpgt_epi32(dropped, _mm256_setzero_si256());
+    let dropped = _mm256_and_si256(dropped, rounds);
+    let one = _mm256_set1_epi32(1);
+    let odd = _mm256_and_si256(_mm256_srlv_epi32(magnitude, dropped), one);
+    let below_half = _mm256_sub_epi32(_mm256_srli_epi32::<1>(_mm256_sllv_epi32(one, dropped)), one);
+    let nearer = _mm256_and_si256(_mm256_add_epi32(below_half, odd), rounds);
+    let mask = _mm256_sllv_epi32(_mm256_set1_epi32(-1), dropped);
+    let rounded = _mm256_and_si256(_mm256_add_epi32(magnitude, nearer), mask);
+    // Without the sign of what has become 2^31.
+    let positive = _mm256_castsi256_ps(_mm256_set1_epi32(i32::MAX));
+    let value = _mm256_mul_ps(_mm256_and_ps(_mm256_cvtepi32_ps(rounded), positive), power_of_two(unit));
+    let infinite = _mm256_cmp_ps::<_CMP_GE_OQ>(value, _mm256_set1_ps(65536.0));
+    _mm256_or_ps(_mm256_blendv_ps(value, _mm256_set1_ps(f32::INFINITY), infinite), sign(total))
+}
+
+/// The exponents of magnitudes, of zero -127.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn exponents_of_integers(magnitudes: __m256i) -> __m256i {
+    // Without neighbours of ones a conversion does not carry into the next exponent.
+    let apart = _mm256_andnot_si256(_mm256_srli_epi32::<1>(magnitudes), magnitudes);
+    let bits = _mm256_castps_si256(_mm256_cvtepi32_ps(apart));
+    let biased = _mm256_and_si256(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(0xff));
+    _mm256_sub_epi32(biased, _mm256_set1_epi32(127))
+}
+
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn sign(integers: __m256i) -> __m256 {
+    _mm256_castsi256_ps(_mm256_and_si256(integers, _mm256_set1_epi32(i32::MIN)))
+}
+
+/// Eight words of a register from this one on.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn load(register: &Lanes32, first: usize) -> __m256i {
+    let Some(words) = register[first..].first_chunk::<8>() else { return _mm256_setzero_si256() };
+    // SAFETY: eight words are read of an array of eight.
+    #[allow(unsafe_code, reason = "vectors have no safe loads")]
+    unsafe {
+        _mm256_loadu_si256(words.as_ptr().cast())
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn split(lanes: &[f32; M]) -> [__m256; 2] {
+    // SAFETY: two times eight numbers are read of an array of sixteen.
+    #[allow(unsafe_code, reason = "vectors have no safe loads")]
+    unsafe {
+        [_mm256_loadu_ps(lanes.as_ptr()), _mm256_loadu_ps(lanes[N..].as_ptr())]
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn words(lanes: &[i16; M]) -> __m256i {
+    // SAFETY: sixteen numbers are read of an array of sixteen.
+    #[allow(unsafe_code, reason = "vectors have no safe loads")]
+    unsafe {
+        _mm256_loadu_si256(lanes.as_ptr().cast())
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn store(to: &mut [f32], lanes: __m256) {
+    if let Some(to) = to.first_chunk_mut::<8>() {
+        // SAFETY: there is room for eight lanes.
+        #[allow(unsafe_code, reason = "vectors have no safe stores")]
+        unsafe {
+            _mm256_storeu_ps(to.as_mut_ptr(), lanes);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn store_words(to: &mut [u32], lanes: __m256i) {
+    if let Some(to) = to.first_chunk_mut::<8>() {
+        // SAFETY: there is room for eight lanes.
+        #[allow(unsafe_code, reason = "vectors have no safe stores")]
+        unsafe {
+            _mm256_storeu_si256(to.as_mut_ptr().cast(), lanes);
+        }
+    }
+}
+
+/// Integers that 16 bits hold.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn store_short(to: &mut [i16], lanes: __m256i) {
+    let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(lanes, lanes));
+    if let Some(to) = to.first_chunk_mut::<8>() {
+        // SAFETY: there is room for eight lanes.
+        #[allow(unsafe_code, reason = "vectors have no safe stores")]
+        unsafe {
+            _mm_storeu_si128(to.as_mut_ptr().cast(), _mm256_castsi256_si128(packed));
+        }
+    }
+}
