@@ -61,7 +61,9 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         let offset = op.imm as u32;
-        let address = |register: u32| (register << facts.scale).wrapping_add(offset);
+        // Read once: behind a reference it would be read again for each lane, and the loops be no vectors.
+        let scale = facts.scale;
+        let address = |register: u32| (register << scale).wrapping_add(offset);
         let any = address(row[first_lane(lanes)]);
         let mut at = [any; WARP_LANES];
         if lanes == LaneMask::MAX {
@@ -81,7 +83,7 @@ impl<P: Reconvergence> Resident<P> {
         let memory = block.shared.bytes_mut();
         if load {
             let to = warp.rows.get_mut(usize::from(op.dst[0].0))?;
-            let values = wide::gather(memory, &at, most)?;
+            let values = wide::gather(set, memory, &at, most)?;
             if lanes == LaneMask::MAX {
                 to.0 = values;
             } else {

@@ -59,37 +59,75 @@ unsafe fn span_avx2(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
 
 /// The little-endian words at 32 byte addresses; `None` where one lies outside.
 #[inline(always)]
-pub fn gather(memory: &[u8], at: &[u32; WARP_LANES], most: u32) -> Option<[u32; WARP_LANES]> {
+pub fn gather(
+    set: InstructionSet,
+    memory: &[u8],
+    at: &[u32; WARP_LANES],
+    most: u32,
+) -> Option<[u32; WARP_LANES]> {
     debug_assert_eq!(span_here(at).1, most);
     if most as usize + 4 > memory.len() {
         return None;
     }
     let mut out = [0; WARP_LANES];
+    #[cfg(target_arch = "x86_64")]
+    if set != InstructionSet::Baseline {
+        // SAFETY: as in `span`.
+        #[allow(unsafe_code, reason = "measured; see the module")]
+        return unsafe { gather_avx2(memory, at, &mut out) }.then_some(out);
+    }
+    let _ = set;
     for (at, out) in at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0) {
-        // What kernels do most: consecutive words, or the same word for all.
-        let (mut apart, mut differ) = (0, 0);
-        for lane in 0..8 {
-            apart |= at[lane] ^ at[0].wrapping_add(4 * lane as u32);
-            differ |= at[lane] ^ at[0];
-        }
-        let first = at[0] as usize;
-        if apart == 0 {
-            let words = memory.get(first..first + 32)?.as_chunks::<4>().0;
-            for lane in 0..8 {
-                out[lane] = u32::from_le_bytes(words[lane]);
-            }
-        } else if differ == 0 {
-            *out = [u32::from_le_bytes(memory.get(first..first + 4)?.try_into().ok()?); 8];
-        } else {
-            for lane in 0..8 {
-                // With its bounds check: unchecked loads (which the compiler may make vector
-                // gathers of) were within the noise of these on `sgemm`.
-                let at = at[lane] as usize;
-                out[lane] = u32::from_le_bytes(memory.get(at..at + 4)?.try_into().ok()?);
-            }
-        }
+        gather_each(memory, at, out)?;
     }
     Some(out)
+}
+
+/// Lane by lane, with bounds checks: unchecked loads (which the compiler may make vector gathers of) were within the
+/// noise of these on `sgemm`.
+#[inline(always)]
+fn gather_each(memory: &[u8], at: &[u32; 8], out: &mut [u32; 8]) -> Option<()> {
+    for lane in 0..8 {
+        let at = at[lane] as usize;
+        out[lane] = u32::from_le_bytes(memory.get(at..at + 4)?.try_into().ok()?);
+    }
+    Some(())
+}
+
+/// [`gather`], eight lanes at a time. What kernels do most are consecutive words, or the same word for all.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+#[allow(unsafe_code, reason = "callers must have the feature; arrays are loaded as vectors")]
+unsafe fn gather_avx2(memory: &[u8], at: &[u32; WARP_LANES], out: &mut [u32; WARP_LANES]) -> bool {
+    use std::arch::x86_64::*;
+    let apart = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    for (at, out) in at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0) {
+        // SAFETY: 32 bytes of an array of as many.
+        let all = unsafe { _mm256_loadu_si256(at.as_ptr().cast()) };
+        let first = _mm256_set1_epi32(at[0].cast_signed());
+        let start = at[0] as usize;
+        let words = if _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, _mm256_add_epi32(first, apart))) == -1 {
+            let Some(words) = memory.get(start..).and_then(|rest| rest.first_chunk::<32>()) else {
+                return false;
+            };
+            // SAFETY: 32 bytes of an array of as many.
+            unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+        } else if _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, first)) == -1 {
+            let Some(word) = memory.get(start..).and_then(|rest| rest.first_chunk::<4>()) else {
+                return false;
+            };
+            _mm256_set1_epi32(i32::from_le_bytes(*word))
+        } else {
+            if gather_each(memory, at, out).is_none() {
+                return false;
+            }
+            continue;
+        };
+        // SAFETY: 32 bytes of an array of as many.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), words) };
+    }
+    true
 }
 
 /// Loads consecutive words at each lane's address, all of which lie in `memory`, into `rows`; a row that is none takes nothing.
@@ -110,7 +148,7 @@ pub fn load(
         return unsafe { load_avx2(memory, registers, rows, at, lanes) };
     }
     let _ = set;
-    load_here(memory, registers, rows, at, lanes);
+    load_here(InstructionSet::Baseline, memory, registers, rows, at, lanes);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -124,11 +162,12 @@ unsafe fn load_avx2(
     at: &[u32; WARP_LANES],
     lanes: LaneMask,
 ) {
-    load_here(memory, registers, rows, at, lanes);
+    load_here(InstructionSet::Avx2Fma, memory, registers, rows, at, lanes);
 }
 
 #[inline(always)]
 fn load_here(
+    set: InstructionSet,
     memory: &[u8],
     registers: &mut [LaneRow],
     rows: &[Row],
@@ -140,7 +179,7 @@ fn load_here(
         let (Some(to), Some(memory)) = (registers.get_mut(usize::from(row.0)), memory.get(4 * word..)) else {
             continue;
         };
-        let Some(values) = gather(memory, at, most) else { continue };
+        let Some(values) = gather(set, memory, at, most) else { continue };
         for lane in 0..WARP_LANES {
             to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
         }
@@ -194,8 +233,10 @@ mod tests {
                 let a = a as usize;
                 u32::from_le_bytes([memory[a], memory[a + 1], memory[a + 2], memory[a + 3]])
             });
-            prop_assert_eq!(gather(&memory, &at, most), Some(expected));
-            prop_assert_eq!(gather(&memory[..most as usize + 3], &at, most), None);
+            for set in InstructionSet::available() {
+                prop_assert_eq!(gather(set, &memory, &at, most), Some(expected));
+                prop_assert_eq!(gather(set, &memory[..most as usize + 3], &at, most), None);
+            }
         }
 
         #[test]

@@ -4,7 +4,7 @@ use sim_frontend::program::{Extra, MemoryOp, Op, OpClass};
 use sim_memory::address_space::local_physical;
 use sim_memory::atomics;
 use sim_memory::device_memory::DeviceMemory;
-use sim_memory::vocabulary::StateSpace;
+use sim_memory::vocabulary::{StateSpace, WARP_LANES};
 
 use super::Functional;
 use crate::execute::{Request, Resident, deliver, write_wide};
@@ -29,13 +29,18 @@ fn moved_by_words(
     match op.class {
         OpClass::Load => {
             let Some((to, words)) = rows_of_words(&op.dst, facts) else { return false };
-            memory.read_words(addresses, words, |lane, word, value| {
-                if lanes >> lane & 1 == 1
-                    && let Some(row) = rows.get_mut(usize::from(to[word % 4].0))
-                {
-                    row.0[lane] = value;
+            // Rows are written behind the loop over lanes, as vectors.
+            let mut values = [[0; WARP_LANES]; 4];
+            let moved = memory.read_words(addresses, words, |lane, word, value| {
+                values[word % 4][lane] = value;
+            });
+            for (to, values) in to.iter().zip(&values).take(if moved { words } else { 0 }) {
+                let Some(row) = rows.get_mut(usize::from(to.0)) else { continue };
+                for lane in 0..WARP_LANES {
+                    row.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { row.0[lane] };
                 }
-            })
+            }
+            moved
         }
         OpClass::Store => {
             let Some((_, words)) = rows_of_words(&op.src[1..], facts) else { return false };
