@@ -298,6 +298,101 @@ fn scale_source(scale: BlockScale, place: usize, kind: u32, random: &mut impl Fn
     })
 }
 
+/// Each element of D is that of the reference, with all instruction sets of the host.
+fn expect_reference(
+    name: &str,
+    op: &MmaOp,
+    arithmetic: &TensorArithmetic,
+    rounding: Option<Rounding>,
+    sources: &[Lanes32],
+) {
+    let types = op.matrix.types;
+    let wide = if types[1] == Element::F64 { 2 } else { 1 };
+    let [_, a, b, c, e, _] = op.registers();
+    let (of_a, rest) = sources.split_at(a * wide);
+    let (of_b, rest) = rest.split_at(b * wide);
+    let (of_c, rest) = rest.split_at(c * wide);
+    let (of_e, of_s) = rest.split_at(e);
+    let expected = reference::product(op, arithmetic, rounding, [of_a, of_b, of_c, of_e, of_s]);
+    for set in InstructionSet::available() {
+        let mut scratch = Scratch::new();
+        let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
+        let mut product = Product { op, arithmetic, rounding, warp: true, keeps_a: false, sources };
+        multiply(&mut scratch, set, &product, &mut out);
+        let first = out;
+        // With A of the product before.
+        product.keeps_a =
+            !matches!(types[1], Element::F64 | Element::E2m1Packed) && op.matrix.scale.is_none();
+        multiply(&mut scratch, set, &product, &mut out);
+        assert_eq!(first, out, "{name}");
+        for (row, list) in expected.iter().enumerate() {
+            for (column, &value) in list.iter().enumerate() {
+                let lane = row % 8 * 4 + column / 2;
+                let i = row / 8 * 2 + column % 2;
+                let own = match types[0] {
+                    Element::F16 => u64::from(out[i / 2].0[lane] >> (16 * (i % 2)) & 0xffff),
+                    Element::F64 => u64::from(out[2 * i].0[lane]) | u64::from(out[2 * i + 1].0[lane]) << 32,
+                    _ => out[i].0[lane].into(),
+                };
+                // Infinite or not a number, and zeros of either sign.
+                assert_eq!(own, value, "{name} row {row} column {column} {arithmetic:?} {}", set.name());
+            }
+        }
+    }
+}
+
+/// Sums that integers of 32 bits do not hold, or only just.
+#[test]
+fn the_largest_sums_are_those_of_the_reference() {
+    let hopper = &chips()[2];
+    let single = op("sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    let half = op("sync.aligned.m16n8k16.row.col.f16.f16.f16.f16");
+    for (a, b) in [(0x3fff_3fff, 0x3fff_3fff), (0xbfff_bfff, 0x3fff_3fff), (0xbfff_3fff, 0x3fff_3fff)] {
+        for c in [0, 0x3f80_0000, 0x3fff_ffff, 0x3d60_0000, 0xbfff_ffff, 0xbd60_0000] {
+            let sources: Vec<Lanes32> = [[[a; 32]; 4].as_slice(), &[[b; 32]; 2], &[[c; 32]; 4]].concat();
+            expect_reference("single", &single, hopper, None, &sources);
+        }
+        // The last two make a sum that is rounded to 2^31 units.
+        for c in [0, 0x3c00_3c00, 0x3fff_3fff, 0x2b00_2b00, 0xab00_ab00] {
+            let sources: Vec<Lanes32> = [[[a; 32]; 4].as_slice(), &[[b; 32]; 2], &[[c; 32]; 2]].concat();
+            expect_reference("half", &half, hopper, None, &sources);
+        }
+    }
+}
+
+/// Groups of one element of a sparse A, where both of a chunk stand side by side.
+#[test]
+fn groups_of_a_sparse_matrix_may_be_single_elements() {
+    let sparse = op("sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    // The second product of a chunk is less than what is kept of the first one and C together, but not of both.
+    let sources: Vec<Lanes32> = [
+        [[0x1bff_3fff; 32]; 2].as_slice(),
+        &[[0x3fff_3fff; 32]; 2],
+        &[[0x3fff_ffff; 32]; 4],
+        &[[0x4444_4444; 32]],
+    ]
+    .concat();
+    for chip in &chips()[..4] {
+        expect_reference("sparse", &sparse, chip, None, &sources);
+    }
+}
+
+/// A sum that is infinite stays so whatever the scales of later products are.
+#[test]
+fn infinite_sums_of_scaled_products_stay() {
+    let text = "sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e5m2.f32.ue8m0";
+    let scaled = op(text);
+    let [_, a, b, c, e, scales] = scaled.registers();
+    assert_eq!((e, scales), (0, 6));
+    let mut sources: Vec<Lanes32> = vec![[0x3838_3838; 32]; a];
+    sources.extend(vec![[0x7c7c_7c7c; 32]; b]);
+    sources.extend(vec![[0; 32]; c]);
+    sources.extend(vec![[0; 32]; scales]);
+    for chip in &chips()[..4] {
+        expect_reference(text, &scaled, chip, None, &sources);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
 
@@ -361,33 +456,7 @@ proptest! {
         }
         let rounding = [None, Some(Rounding::Rz), Some(Rounding::Rm), Some(Rounding::Rp)][rounding];
         let rounding = rounding.filter(|_| types[1] == Element::F64);
-        let (of_a, rest) = sources.split_at(counts[0]);
-        let (of_b, rest) = rest.split_at(counts[1]);
-        let (of_c, rest) = rest.split_at(counts[2]);
-        let (of_e, of_s) = rest.split_at(counts[3]);
-        let expected = reference::product(&op, &arithmetic, rounding, [of_a, of_b, of_c, of_e, of_s]);
-        for set in InstructionSet::available() {
-            let mut scratch = Scratch::new();
-            let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-            let (op, arithmetic, sources) = (&op, &arithmetic, &sources[..]);
-            let product = Product { op, arithmetic, rounding, warp: true, keeps_a: false, sources };
-            multiply(&mut scratch, set, &product, &mut out);
-            for (row, list) in expected.iter().enumerate() {
-                for (column, &value) in list.iter().enumerate() {
-                    let lane = row % 8 * 4 + column / 2;
-                    let i = row / 8 * 2 + column % 2;
-                    let own = match types[0] {
-                        Element::F16 => u64::from(out[i / 2].0[lane] >> (16 * (i % 2)) & 0xffff),
-                        Element::F64 => {
-                            u64::from(out[2 * i].0[lane]) | u64::from(out[2 * i + 1].0[lane]) << 32
-                        }
-                        _ => out[i].0[lane].into(),
-                    };
-                    // Infinite or not a number, and zeros of either sign.
-                    prop_assert_eq!(own, value, "{} row {} column {} {:?}", full, row, column, arithmetic);
-                }
-            }
-        }
+        expect_reference(&full, &op, &arithmetic, rounding, &sources);
     }
 
     #[test]
