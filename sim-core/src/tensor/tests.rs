@@ -360,6 +360,17 @@ fn the_largest_sums_are_those_of_the_reference() {
     }
 }
 
+/// A product of an infinity and zero has the exponent of zeros.
+#[test]
+fn infinities_times_zero_are_no_numbers() {
+    let single = op("sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    for [a, b] in [[0x7c00_7c00, 0], [0, 0x7c00_7c00]] {
+        let sources: Vec<Lanes32> =
+            [[[a; 32]; 4].as_slice(), &[[b; 32]; 2], &[[0x3f80_0000; 32]; 4]].concat();
+        expect_reference("single", &single, &chips()[2], None, &sources);
+    }
+}
+
 /// Groups of one element of a sparse A, where both of a chunk stand side by side.
 #[test]
 fn groups_of_a_sparse_matrix_may_be_single_elements() {
