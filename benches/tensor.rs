@@ -174,8 +174,8 @@ fn main() {
     group.finish();
     criterion.final_summary();
     // What criterion takes as a filter.
-    let filter = std::env::args().skip(1).filter(|text| text.parse::<f64>().is_err());
-    let filter = filter.filter(|text| !text.starts_with('-')).last().unwrap_or_default();
+    let mut arguments = std::env::args().skip(1).filter(|text| text.parse::<f64>().is_err());
+    let filter = arguments.rfind(|text| !text.starts_with('-')).unwrap_or_default();
     let mut red = false;
     let mut host = f64::NAN;
     for case in cases.iter().filter(|case| case.name == "host" || case.name.contains(&filter)) {
