@@ -458,13 +458,8 @@ impl<P: Reconvergence> Functional<P> {
             if released {
                 self.released[split as usize] = Released::Now;
             }
-            let may_leave = match self.released[split as usize] {
-                Released::Not => false,
-                Released::Now => true,
-                // Only accesses to global memory end a turn then.
-                Released::Before(_) => self.resident.outcome == Step::Access,
-            };
-            if may_leave && self.keeps_step(split, w, pc) {
+            if self.released[split as usize].may_leave(self.resident.outcome) && self.keeps_step(split, w, pc)
+            {
                 return Ok(false);
             }
         }

@@ -22,6 +22,16 @@ pub(super) enum Released {
 const LEFT_TO_OTHERS: u8 = 64;
 
 impl Released {
+    /// Whether [`leaves`](Self::leaves) is to be asked: once an access has been made, only others to global memory end a turn.
+    #[inline(always)]
+    pub(super) fn may_leave(self, outcome: Step) -> bool {
+        match self {
+            Released::Not => false,
+            Released::Now => true,
+            Released::Before(_) => outcome == Step::Access,
+        }
+    }
+
     /// Whether the split, which others have released, leaves the rest of its turn to them behind `op`. A program may lack a
     /// barrier behind its reads of shared memory; on hardware no warp is back from global memory before the others have come as
     /// far. So a turn ends with the first access to shared or global memory, and with each access to global memory behind it.

@@ -14,7 +14,7 @@ use sim_frontend::matrix::Element;
 use super::float::{adder, least_exponent};
 use super::fragments;
 use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
-use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, Sums};
+use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, SPECIAL, Sums};
 use crate::registers::LaneRow;
 
 /// Whether [`tiles`] has products of these types.
@@ -25,7 +25,7 @@ pub(super) fn has(product: &Product<'_>) -> bool {
         |ty| matches!(ty, Element::F16 | Element::Bf16 | Element::Tf32 | Element::E4m3 | Element::E5m2);
     let whole = usize::from(matrix.shape.m) == M && !matrix.is_quad();
     // Groups of a sparse A begin with a chunk: of four elements two are given, of `.tf32` one of two.
-    let apart = matrix.sparse && of_a != Element::Tf32 && !adder(product, true, true).group.is_multiple_of(2);
+    let apart = matrix.sparse && of_a != Element::Tf32 && !adder(product, false).group.is_multiple_of(2);
     whole && usual(of_a) && usual(of_b) && !apart && matrix.scale.is_none() && !product.by_halves()
 }
 
@@ -39,22 +39,11 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     let depth = usize::from(matrix.shape.k);
     if !product.keeps_a {
         let Scratch { a: a_values, a_exponents, .. } = &mut *scratch;
-        let (packed, least) = (of_a.packed(), least_exponent(of_a));
         let mut special = _mm256_setzero_si256();
         // Registers alternate between rows `g` and `g + 8`.
         for (r, register) in a.iter().enumerate() {
-            let at = r % 2 * N;
-            let words = by_thread(register);
-            for t in 0..4 {
-                for p in 0..packed {
-                    let k = (r / 2 * 4 + t) * packed + p;
-                    let value = element(of_a, words[t], p, packed);
-                    let exponents = exponents(value, least);
-                    special = _mm256_or_si256(special, infinite(exponents));
-                    store(&mut a_values[k][at..at + N], value);
-                    store_short(&mut a_exponents[k][at..at + N], exponents);
-                }
-            }
+            let own = decode(of_a, register, r / 2, r % 2, a_values, a_exponents);
+            special = _mm256_or_si256(special, own);
         }
         scratch.finite_a = _mm256_testz_si256(special, special) != 0;
         if let Some(metadata) = e.first() {
@@ -66,20 +55,9 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
         return false;
     }
     let Scratch { a: a_values, a_exponents, spread, b: b_values, b_exponents, sums, .. } = scratch;
-    let (packed, least) = (of_b.packed(), least_exponent(of_b));
     let mut special = _mm256_setzero_si256();
     for (r, register) in b.iter().enumerate() {
-        let words = by_thread(register);
-        for t in 0..4 {
-            for p in 0..packed {
-                let k = (4 * r + t) * packed + p;
-                let value = element(of_b, words[t], p, packed);
-                let exponents = exponents(value, least);
-                special = _mm256_or_si256(special, infinite(exponents));
-                store(&mut b_values[k], value);
-                store_short(&mut b_exponents[k], exponents);
-            }
-        }
+        special = _mm256_or_si256(special, decode(of_b, register, r, 0, b_values, b_exponents));
     }
     let finite_b = _mm256_testz_si256(special, special) != 0;
     let finite = scratch.finite_a && finite_b;
@@ -90,18 +68,18 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     // Registers of C and D: of halves one for eight rows, with pairs of columns; of singles two.
     let pairs = of_c == Element::F16;
     for (r, register) in c.iter().enumerate().take(if pairs { 2 } else { 4 }) {
-        let at = if pairs { r } else { r / 2 } * N;
+        let own = if pairs { r } else { r / 2 };
         let words = by_thread(register);
         for t in 0..4 {
             if pairs {
-                store(&mut sums[2 * t][at..at + N], half(words[t]));
-                store(&mut sums[2 * t + 1][at..at + N], half(_mm256_srli_epi32::<16>(words[t])));
+                store(eight(&mut sums[2 * t], own), half(words[t]));
+                store(eight(&mut sums[2 * t + 1], own), half(_mm256_srli_epi32::<16>(words[t])));
             } else {
-                store(&mut sums[2 * t + r % 2][at..at + N], _mm256_castsi256_ps(words[t]));
+                store(eight(&mut sums[2 * t + r % 2], own), _mm256_castsi256_ps(words[t]));
             }
         }
     }
-    let mut adder = adder(product, finite, true);
+    let mut adder = adder(product, finite);
     let of_a = if matrix.sparse {
         adder.group *= 2;
         Lanes { values: &spread.0[..depth], exponents: &spread.1[..depth] }
@@ -147,13 +125,48 @@ fn spread(scratch: &mut Scratch, stored: usize, depth: usize) -> bool {
     twice == 0
 }
 
+/// Elements and exponents of register number `r` along K, whose threads have eight of `L` rows or columns: the first or the second
+/// ones. Gives which are infinite or NaN.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn decode<const L: usize>(
+    ty: Element,
+    register: &Lanes32,
+    r: usize,
+    half: usize,
+    values: &mut [[f32; L]],
+    of_values: &mut [[i16; L]],
+) -> __m256i {
+    let (packed, least) = (ty.packed(), least_exponent(ty));
+    let words = by_thread(register);
+    let mut special = _mm256_setzero_si256();
+    for t in 0..4 {
+        for p in 0..packed {
+            let k = (4 * r + t) * packed + p;
+            let value = element(ty, words[t], p, packed);
+            let exponents = exponents(value, least);
+            let own = _mm256_cmpeq_epi32(exponents, _mm256_set1_epi32(SPECIAL.into()));
+            special = _mm256_or_si256(special, own);
+            store(eight(&mut values[k], half), value);
+            store_short(eight(&mut of_values[k], half), exponents);
+        }
+    }
+    special
+}
+
+/// The first or the second eight lanes.
+#[inline(always)]
+fn eight<T, const L: usize>(lanes: &mut [T; L], half: usize) -> &mut [T; 8] {
+    &mut lanes.as_chunks_mut::<8>().0[half]
+}
+
 /// The words of threads `4 * g + t` of a register, for each `t`.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn by_thread(register: &Lanes32) -> [__m256i; 4] {
     let mut rows = [_mm256_setzero_si256(); 4];
-    for i in 0..4 {
-        rows[i] = load(register, 8 * i);
+    for (row, words) in rows.iter_mut().zip(register.as_chunks::<8>().0) {
+        *row = load(words);
     }
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     let mut words = transposed(rows);
@@ -171,9 +184,8 @@ fn of_threads(mut words: [__m256i; 4], register: &mut Lanes32) {
     for t in 0..4 {
         words[t] = _mm256_permutevar8x32_epi32(words[t], order);
     }
-    let rows = transposed(words);
-    for i in 0..4 {
-        store_words(&mut register[8 * i..8 * i + 8], rows[i]);
+    for (to, row) in register.as_chunks_mut::<8>().0.iter_mut().zip(&transposed(words)) {
+        store_words(to, *row);
     }
 }
 
@@ -241,13 +253,6 @@ fn exponents(values: __m256, least: i32) -> __m256i {
     _mm256_blendv_epi8(own, _mm256_set1_epi32(OF_ZERO.into()), zero)
 }
 
-/// Which exponents are those of infinities and NaN.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn infinite(exponents: __m256i) -> __m256i {
-    _mm256_cmpeq_epi32(exponents, _mm256_set1_epi32(128))
-}
-
 /// Sums in D as singles.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
@@ -289,15 +294,13 @@ impl Others<'_> {
         let mut list = [[_mm256_setzero_ps(); 2]; 4];
         match self {
             Others::Column(values, _, column) => {
-                let Some(values) = values[first..].first_chunk::<4>() else { return list };
-                for i in 0..4 {
-                    list[i] = [_mm256_set1_ps(values[i][column % N]); 2];
+                for (four, values) in list.iter_mut().zip(&values[first..first + 4]) {
+                    *four = [_mm256_set1_ps(values[column % N]); 2];
                 }
             }
             Others::Own(lanes) => {
-                let Some(values) = lanes.values[first..].first_chunk::<4>() else { return list };
-                for i in 0..4 {
-                    list[i] = split(&values[i]);
+                for (four, values) in list.iter_mut().zip(&lanes.values[first..first + 4]) {
+                    *four = split(values);
                 }
             }
         }
@@ -310,15 +313,13 @@ impl Others<'_> {
         let mut list = [_mm256_setzero_si256(); 4];
         match self {
             Others::Column(_, exponents, column) => {
-                let Some(exponents) = exponents[first..].first_chunk::<4>() else { return list };
-                for i in 0..4 {
-                    list[i] = _mm256_set1_epi16(exponents[i][column % N]);
+                for (four, exponents) in list.iter_mut().zip(&exponents[first..first + 4]) {
+                    *four = _mm256_set1_epi16(exponents[column % N]);
                 }
             }
             Others::Own(lanes) => {
-                let Some(exponents) = lanes.exponents[first..].first_chunk::<4>() else { return list };
-                for i in 0..4 {
-                    list[i] = words(&exponents[i]);
+                for (four, exponents) in list.iter_mut().zip(&lanes.exponents[first..first + 4]) {
+                    *four = words(exponents);
                 }
             }
         }
@@ -330,8 +331,7 @@ impl Adder {
     /// Aligned terms are integers of 32 bits, and so are the sums of every other four of a group.
     pub(super) fn fits(self) -> bool {
         let terms = 4 * self.group.div_ceil(8) as u64;
-        let bits = self.bits.clamp(0, 32);
-        self.ordinary && bits <= 25 && (terms << (bits + 2)) + (1 << (bits + 1)) <= 1 << 31
+        self.bits <= 25 && (terms << (self.bits + 2)) + (1 << (self.bits + 1)) <= 1 << 31
     }
 
     /// Adds the products of a group to the sums of a column if exponents and sums are ordinary, and says whether;
@@ -509,11 +509,9 @@ fn sign(integers: __m256i) -> __m256 {
     _mm256_castsi256_ps(_mm256_and_si256(integers, _mm256_set1_epi32(i32::MIN)))
 }
 
-/// Eight words of a register from this one on.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn load(register: &Lanes32, first: usize) -> __m256i {
-    let Some(words) = register[first..].first_chunk::<8>() else { return _mm256_setzero_si256() };
+fn load(words: &[u32; 8]) -> __m256i {
     // SAFETY: eight words are read of an array of eight.
     #[allow(unsafe_code, reason = "vectors have no safe loads")]
     unsafe {
@@ -543,38 +541,46 @@ fn words(lanes: &[i16; M]) -> __m256i {
 
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn store(to: &mut [f32], lanes: __m256) {
-    if let Some(to) = to.first_chunk_mut::<8>() {
-        // SAFETY: there is room for eight lanes.
-        #[allow(unsafe_code, reason = "vectors have no safe stores")]
-        unsafe {
-            _mm256_storeu_ps(to.as_mut_ptr(), lanes);
-        }
+fn store(to: &mut [f32; 8], lanes: __m256) {
+    // SAFETY: there is room for eight lanes.
+    #[allow(unsafe_code, reason = "vectors have no safe stores")]
+    unsafe {
+        _mm256_storeu_ps(to.as_mut_ptr(), lanes);
     }
 }
 
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn store_words(to: &mut [u32], lanes: __m256i) {
-    if let Some(to) = to.first_chunk_mut::<8>() {
-        // SAFETY: there is room for eight lanes.
-        #[allow(unsafe_code, reason = "vectors have no safe stores")]
-        unsafe {
-            _mm256_storeu_si256(to.as_mut_ptr().cast(), lanes);
-        }
+fn store_words(to: &mut [u32; 8], lanes: __m256i) {
+    // SAFETY: there is room for eight lanes.
+    #[allow(unsafe_code, reason = "vectors have no safe stores")]
+    unsafe {
+        _mm256_storeu_si256(to.as_mut_ptr().cast(), lanes);
     }
 }
 
 /// Integers that 16 bits hold.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn store_short(to: &mut [i16], lanes: __m256i) {
+fn store_short(to: &mut [i16; 8], lanes: __m256i) {
     let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(lanes, lanes));
-    if let Some(to) = to.first_chunk_mut::<8>() {
-        // SAFETY: there is room for eight lanes.
-        #[allow(unsafe_code, reason = "vectors have no safe stores")]
-        unsafe {
-            _mm_storeu_si128(to.as_mut_ptr().cast(), _mm256_castsi256_si128(packed));
-        }
+    // SAFETY: there is room for eight lanes.
+    #[allow(unsafe_code, reason = "vectors have no safe stores")]
+    unsafe {
+        _mm_storeu_si128(to.as_mut_ptr().cast(), _mm256_castsi256_si128(packed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_fit_where_their_sums_do() {
+        let fits = |bits, group| Adder { bits, group, rounding: Sums::Single(23), integers: true }.fits();
+        // Fifteen terms of less than 2^27 and a sum of less than 2^26 are the most; four at a time.
+        assert_eq!([8, 16, 24, 32, 40].map(|group| fits(25, group)), [true, true, true, false, false]);
+        assert_eq!([8, 32, 56, 64].map(|group| fits(24, group)), [true, true, true, false]);
+        assert!(fits(13, 32) && fits(10, 1) && !fits(26, 8));
     }
 }

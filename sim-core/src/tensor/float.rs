@@ -5,7 +5,7 @@ use sim_frontend::matrix::{Element, Layout};
 use sim_memory::soft_float;
 
 use super::scratch::{FLOATS, INTEGERS, Lanes32, M, N, Product, RESULTS, Scratch};
-use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, Sums, round};
+use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, SPECIAL, Sums, round};
 use super::{fragments, scaled};
 use crate::lanes::{direction, power};
 use crate::registers::LaneRow;
@@ -60,9 +60,6 @@ fn exponent(value: f32, least: i32) -> i16 {
     let own = ((bits >> 23) as i32 - 127).max(least) as i16;
     if bits == 0 { OF_ZERO } else { own }
 }
-
-/// The exponent of what is infinite or no number.
-const SPECIAL: i16 = 128;
 
 /// Elements of words, `L` rows or columns side by side, and their exponents; whether all are finite.
 #[inline(always)]
@@ -134,7 +131,7 @@ pub(super) fn encode(value: f32, ty: Element) -> u32 {
 }
 
 /// How a chip adds products of these types.
-pub(super) fn adder(product: &Product<'_>, ordinary: bool, avx2: bool) -> Adder {
+pub(super) fn adder(product: &Product<'_>, integers: bool) -> Adder {
     let types = product.op.matrix.types;
     let arithmetic = product.arithmetic;
     let (bits, group, kept) = match types[1] {
@@ -145,7 +142,7 @@ pub(super) fn adder(product: &Product<'_>, ordinary: bool, avx2: bool) -> Adder 
         _ => (arithmetic.fraction_bits, arithmetic.groups.f16, 23),
     };
     let rounding = if types[0] == Element::F16 { Sums::Half } else { Sums::Single(kept) };
-    Adder { bits: bits as i32, group: group.max(1) as usize, rounding, ordinary, avx2 }
+    Adder { bits: bits as i32, group: group.max(1) as usize, rounding, integers }
 }
 
 /// Products of tiles of 16 by 8, the rows of A sparse or not.
@@ -177,7 +174,7 @@ pub(super) fn tiles(
     if let Some(metadata) = e.first() {
         fragments::load_places(scratch, matrix, product.op.selector, metadata);
     }
-    let adder = adder(product, scratch.finite_a && finite_b && factors.is_none(), avx2);
+    let adder = adder(product, avx2 && scratch.finite_a && finite_b && factors.is_none());
     if product.by_halves() {
         by_halves(scratch, product, Adder { bits: product.arithmetic.fraction_bits as i32, ..adder }, stored);
     } else {
@@ -344,7 +341,7 @@ pub(super) fn quads(
             }
         }
         let Scratch { a, a_exponents, b, b_exponents, sums, .. } = &mut *scratch;
-        let adder = adder(product, finite, avx2);
+        let adder = adder(product, avx2 && finite);
         for (column, sums) in sums.iter_mut().enumerate() {
             if !product.arithmetic.quads_by_fma {
                 let of_a = Lanes { values: &a[..4], exponents: &a_exponents[..4] };

@@ -17,6 +17,9 @@ pub(super) const OF_ZERO: i16 = -1000;
 pub(super) const LEAST: i32 = -126;
 /// The least exponent of a normal half.
 pub(super) const LEAST_HALF: i32 = -14;
+/// The exponent of what is infinite or no number, as single precision has it.
+pub(super) const SPECIAL: i16 = 128;
+
 /// How sums are rounded.
 #[derive(Clone, Copy)]
 pub(super) enum Sums {
@@ -34,10 +37,8 @@ pub(super) struct Adder {
     /// How many products are added at once.
     pub(super) group: usize,
     pub(super) rounding: Sums,
-    /// All elements are finite, and their exponents are their own.
-    pub(super) ordinary: bool,
-    /// The host has AVX2 and FMA.
-    pub(super) avx2: bool,
+    /// All elements are finite, their exponents are their own, and the host has AVX2: terms may be integers.
+    pub(super) integers: bool,
 }
 
 /// Elements along K, a lane for each row, and their exponents.
@@ -81,8 +82,8 @@ impl Adder {
         for first in (0..a.values.len()).step_by(self.group) {
             let group = first..(first + self.group).min(a.values.len());
             #[cfg(target_arch = "x86_64")]
-            if self.avx2 && self.fits() {
-                // SAFETY: `avx2` says that the host has what the function needs.
+            if self.integers && self.fits() {
+                // SAFETY: `integers` says that the host has what the function needs.
                 #[allow(unsafe_code, reason = "callers must have the features")]
                 let added = unsafe { self.add_integers(sums, a, b, group.clone()) };
                 if added {
@@ -106,8 +107,8 @@ impl Adder {
         let least = if matches!(self.rounding, Sums::Half) { LEAST_HALF } else { LEAST };
         let mut largest = [0; M];
         for r in 0..M {
-            // That of infinities too is one of single precision, so that scales do not become zero.
-            let own = exponent_of_sum(sums[r].into()).clamp(least, 128);
+            // Of infinities too it is one of single precision, so that scales do not become zero.
+            let own = exponent_of_sum(sums[r].into()).clamp(least, SPECIAL.into());
             largest[r] = if sums[r] == 0.0 { LEAST } else { own };
         }
         for k in group.clone() {
