@@ -6,7 +6,7 @@ use sim_frontend::chip::TensorSpec;
 use sim_frontend::form::{BarrierKind, BulkWay};
 use sim_frontend::isa::UnitClass;
 use sim_frontend::isa_cost::IsaCosts;
-use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pred, Program, Row};
+use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pc, Pred, Program, Row};
 use sim_memory::vocabulary::{Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::instruction_set::InstructionSet;
@@ -51,8 +51,8 @@ pub struct DecodedOp {
     pub injected: bool,
     /// True if counted as a control instruction: injected, or written in the papers' dialect.
     pub bookkeeping: bool,
-    /// True if the operation may change control flow.
-    pub control: bool,
+    /// True if the operation is a load or store of one word a lane in shared memory.
+    pub words: bool,
     /// True if its guard is the negation of the source instruction's: the source branch is taken by the
     /// threads for which it is false.
     pub inverted: bool,
@@ -89,6 +89,12 @@ impl DecodedOp {
     pub fn pairs(&self) -> bool {
         let access = matches!(self.class, OpClass::Load | OpClass::Store | OpClass::LoadParam);
         self.lane.is_some() || access && matches!(self.drain, Drain::None)
+    }
+
+    /// True if the operation may change control flow.
+    #[inline]
+    pub fn control(&self) -> bool {
+        self.class.effects().control
     }
 
     /// All slots written or read.
@@ -156,6 +162,33 @@ pub struct Code {
     pub cancels: bool,
     /// Registers that may be read before they are written.
     pub exposed: Exposures,
+    /// By operation, and behind the last one.
+    runs: Vec<Run>,
+}
+
+/// Straight runs of the functional mode.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    /// Data operations and accesses of words in shared memory from this one on, at consecutive addresses before
+    /// transformation 6.
+    length: u32,
+    /// Machine operations of all operations before it.
+    machine: u64,
+}
+
+/// The straight runs of a program.
+fn runs_of(decoded: &[DecodedOp]) -> Vec<Run> {
+    let mut runs = vec![Run::default(); decoded.len() + 1];
+    for (pc, op) in decoded.iter().enumerate() {
+        runs[pc + 1].machine = runs[pc].machine + u64::from(op.machine_operations);
+    }
+    for (pc, op) in decoded.iter().enumerate().rev() {
+        if (op.lane.is_some() || op.words) && !op.bookkeeping {
+            let follows = decoded.get(pc + 1).is_some_and(|next| next.base_pc == op.base_pc + 1);
+            runs[pc].length = 1 + if follows { runs[pc + 1].length } else { 0 };
+        }
+    }
+    runs
 }
 
 /// Registers that may be read before they are written.
@@ -253,7 +286,7 @@ impl Code {
                     },
                     injected: info.injected,
                     bookkeeping: info.injected || info.by_hand,
-                    control: op.class.effects().control,
+                    words: is_words(op.class, op),
                     drain,
                     inverted: info.inverted,
                     guard: op.guard,
@@ -308,7 +341,27 @@ impl Code {
             .any(|op| matches!(&op.extra, Extra::Bulk(facts) if matches!(facts.way, BulkWay::Cancel { .. })));
         let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
         let exposed = Exposures::new(&program);
-        Self { program, ops, decoded, consts, parameters, plan, publishes, cancels, exposed }
+        let runs = runs_of(&decoded);
+        Self { program, ops, decoded, consts, parameters, plan, publishes, cancels, exposed, runs }
+    }
+
+    /// The straight run from an operation on: data operations and accesses of words in shared memory, at consecutive addresses
+    /// before transformation 6. `None` where fewer than two follow one another.
+    #[inline(always)]
+    pub(crate) fn straight(&self, pc: Pc) -> Option<(&[DecodedOp], &[Op])> {
+        let length = self.runs.get(pc as usize).map_or(0, |run| run.length as usize);
+        if length < 2 {
+            return None;
+        }
+        let own = pc as usize..pc as usize + length;
+        Some((self.decoded.get(own.clone())?, self.ops.get(own)?))
+    }
+
+    /// The machine operations of `count` operations from one on.
+    #[inline(always)]
+    pub(crate) fn machine_operations(&self, pc: Pc, count: Pc) -> u64 {
+        let before = |pc: Pc| self.runs.get(pc as usize).map_or(0, |run| run.machine);
+        before(pc + count) - before(pc)
     }
 
     /// The constant rows of a launch with these parameters: those of the program, then the parameter words.
@@ -347,7 +400,7 @@ fn lengthen(decoded: &mut [DecodedOp], crossing: u32) {
         };
         let behind = decoded[pc + 1..].iter().take(NEAR);
         // What follows a branch is not known.
-        let mut straight = behind.take_while(|next| !next.control || next.injected);
+        let mut straight = behind.take_while(|next| !next.control() || next.injected);
         let user = straight.find(|next| next.slots().iter().any(|slot| op.written().contains(slot)));
         if user.is_some_and(|user| user.class == OpClass::Data && multiplies(user) == Some(!side)) {
             let more = u16::try_from(crossing).unwrap_or(u16::MAX);
@@ -382,6 +435,18 @@ fn parameter_rows(rows: &mut Vec<u32>, consts: usize, offset: u32, words: u32) -
         rows.extend(wanted);
     }
     Some(Row(Row::CONST + (row - words as u16)))
+}
+
+/// Offsets of 64-bit addresses in shared memory from here on, either way, are far from all of it.
+const FAR: u64 = 1 << 30;
+
+/// True if an operation is a load or store of one word a lane in shared memory.
+pub(crate) fn is_words(class: OpClass, op: &Op) -> bool {
+    let Extra::Memory(facts) = &op.extra else { return false };
+    let word = (facts.element_bytes, facts.vector, facts.reg_bits) == (4, 1, 32);
+    let near = !facts.address_64 || op.imm.unsigned_abs() < FAR;
+    let plain = word && near && !facts.of_warp && op.src[0].is_some();
+    plain && facts.space == StateSpace::Shared && matches!(class, OpClass::Load | OpClass::Store)
 }
 
 /// True if the operation is an acquire that leaves the SM: accesses that follow it in program order must be

@@ -38,7 +38,8 @@ struct Counting<'c> {
 }
 
 impl Issuer for Counting<'_> {
-    type Issued = ();
+    /// Whether it accessed shared memory.
+    type Issued = bool;
 
     #[inline(always)]
     fn now(&self) -> Cycle {
@@ -46,11 +47,14 @@ impl Issuer for Counting<'_> {
     }
 
     #[inline(always)]
-    fn executed(self, Executed { decoded, mask, exec, .. }: Executed<'_>) {
+    fn executed(self, Executed { decoded, mask, exec, turns, .. }: Executed<'_>) -> bool {
         self.counts.count(decoded, [exec.count_ones(), mask.count_ones()]);
+        turns > 0
     }
 }
 
+/// What an access to shared memory is, as far as turns go.
+const ON_CHIP: Step = Step::DoneAfter { latency: 0, occupancy: 0 };
 /// Instructions a split runs before others get their turn.
 const TURN: u64 = 4096;
 /// The same while the threads are watched: a prime, so that no short loop is always seen at the
@@ -397,11 +401,18 @@ impl<P: Reconvergence> Functional<P> {
         let w = self.resident.warp_of(split);
         let whole = if self.watch.is_some() { WATCHED_TURN } else { TURN };
         self.yields = false;
-        for _ in 0..left.min(whole) {
-            let mask = self.resident.policy.mask(split);
-            if mask == 0 {
+        let mut left = left.min(whole);
+        while left > 0 {
+            if self.resident.policy.mask(split) == 0 {
                 return Ok(false);
             }
+            // Where others have released the split, its next access ends the turn.
+            let words = self.released[split as usize] != Released::Now;
+            left -= self.resident.straight(split, w, left, words, &mut self.counts[grid]);
+            if left == 0 {
+                break;
+            }
+            left -= 1;
             let pc = self.resident.policy.pc(split);
             let done =
                 self.resident.step(split, Counting { counts: &mut self.counts[grid], base: self.base });
@@ -411,9 +422,20 @@ impl<P: Reconvergence> Functional<P> {
                 Err(violation) => return Err(Halt::Fault(self.fault(w, pc, &violation))),
             };
             match stepped {
-                Stepped::Data(()) => continue,
-                Stepped::Arrived(()) => {
+                Stepped::Data(false) => continue,
+                Stepped::Arrived(false) => {
                     self.queue_touched();
+                    continue;
+                }
+                Stepped::Data(true) | Stepped::Arrived(true) => {
+                    if matches!(stepped, Stepped::Arrived(_)) && self.queue_touched() {
+                        self.released[split as usize] = Released::Now;
+                    }
+                    if self.released[split as usize].may_leave(ON_CHIP)
+                        && self.keeps_step(split, w, pc, ON_CHIP)
+                    {
+                        return Ok(false);
+                    }
                     continue;
                 }
                 Stepped::Other { mask, exec } => {
@@ -458,8 +480,8 @@ impl<P: Reconvergence> Functional<P> {
             if released {
                 self.released[split as usize] = Released::Now;
             }
-            if self.released[split as usize].may_leave(self.resident.outcome) && self.keeps_step(split, w, pc)
-            {
+            let outcome = self.resident.outcome;
+            if self.released[split as usize].may_leave(outcome) && self.keeps_step(split, w, pc, outcome) {
                 return Ok(false);
             }
         }
@@ -544,7 +566,7 @@ impl<P: Reconvergence> Functional<P> {
 
     /// Whether the split, which others have released, leaves the rest of its turn to them ([`Released::leaves`]).
     #[inline(never)]
-    fn keeps_step(&mut self, split: SplitId, w: usize, pc: Pc) -> bool {
+    fn keeps_step(&mut self, split: SplitId, w: usize, pc: Pc, outcome: Step) -> bool {
         let released = &mut self.released[split as usize];
         // What is recorded is the order that verification begins with.
         if self.watch.is_some() || self.record.is_some() {
@@ -552,7 +574,7 @@ impl<P: Reconvergence> Functional<P> {
             return false;
         }
         let op = &self.resident.kernels[self.resident.warps[w].kernel].code.program.ops[pc as usize];
-        released.leaves(op, self.resident.outcome)
+        released.leaves(op, outcome)
     }
 
     /// Blocks all of whose warps have ended make room.

@@ -53,7 +53,7 @@ impl Line {
 }
 
 /// Number of ways whose tags are compared at once.
-const CHUNK: usize = 16;
+const CHUNK: usize = 4;
 
 /// A 32-bit tag folded from the line's address, compared before the full tag.
 fn short(line: u64) -> u32 {
@@ -209,18 +209,22 @@ impl Cache {
         let first = set as usize * self.ways;
         let wanted = short(line);
         let (chunks, rest) = self.tags[first..first + self.ways].as_chunks::<CHUNK>();
-        let at = |i: usize| (self.lines[i].tag == line).then_some(i);
-        for (k, chunk) in chunks.iter().enumerate() {
+        let at = |i: usize| self.lines.get(i).is_some_and(|here| here.tag == line).then_some(i);
+        let mut base = first;
+        for chunk in chunks {
             // All of a chunk without branches: the host compares several at once.
-            if chunk.iter().fold(false, |any, tag| any | (*tag == wanted)) {
-                let base = first + k * CHUNK;
-                let mut equal = chunk.iter().enumerate().filter(|(_, tag)| **tag == wanted);
-                if let Some(i) = equal.find_map(|(i, _)| at(base + i)) {
+            let mut equal = 0u32;
+            for (i, tag) in chunk.iter().enumerate() {
+                equal |= u32::from(*tag == wanted) << i;
+            }
+            while equal != 0 {
+                if let Some(i) = at(base + equal.trailing_zeros() as usize) {
                     return Some(i);
                 }
+                equal &= equal - 1;
             }
+            base += CHUNK;
         }
-        let base = first + chunks.len() * CHUNK;
         rest.iter().enumerate().filter(|(_, tag)| **tag == wanted).find_map(|(i, _)| at(base + i))
     }
 

@@ -34,6 +34,7 @@ impl SharedMemory {
     }
 
     /// The contents, mutable.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -99,6 +100,7 @@ pub enum BankRule {
 
 impl BankRule {
     /// Lanes that access one word each are served by 32 banks of 32-bit words.
+    #[inline]
     pub fn by_words(self) -> bool {
         matches!(self, Self::Words | Self::WordsOfPairs)
     }

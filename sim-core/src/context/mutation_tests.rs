@@ -115,6 +115,12 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
         SKIPPED.set(Some(self.0.pc(split)));
         self.0.advance(split)
     }
+    fn stop(&self, split: SplitId) -> Pc {
+        self.0.stop(split)
+    }
+    fn advance_by(&mut self, split: SplitId, count: Pc) {
+        self.0.advance_by(split, count);
+    }
     fn arrived(&mut self, split: SplitId, touched: &mut Vec<SplitId>) -> Cost {
         self.0.arrived(split, touched)
     }
@@ -138,6 +144,17 @@ impl<P: Reconvergence> Reconvergence for Mutant<P> {
     }
     fn carve(&mut self, split: SplitId, lanes: LaneMask) -> Option<SplitId> {
         self.0.carve(split, lanes)
+    }
+    fn jumped(&mut self, split: SplitId, target: Pc) -> bool {
+        let behind = self.0.pc(split) + 1;
+        let jumped = self.0.jumped(split, target);
+        if jumped {
+            if target != behind && now(Mistake::SwapTargets) {
+                self.0.jumped(split, behind);
+            }
+            self.corrupted(split);
+        }
+        jumped
     }
     fn branched(
         &mut self,

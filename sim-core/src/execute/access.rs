@@ -90,12 +90,6 @@ impl<P: Reconvergence> Resident<P> {
             exec &= exec.wrapping_neg();
         }
         let code = &*kernel.code;
-        if facts.space == StateSpace::Shared
-            && let Some(step) = self.shared_words(code, w, op, facts, exec)
-        {
-            self.outcome = step;
-            return Ok(());
-        }
         let mut addresses = addresses(&self.warps[w], code, op, facts.address_64, exec);
         let alignment = u64::from(facts.alignment);
         let mut low_bits = 0;

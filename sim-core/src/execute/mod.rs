@@ -20,6 +20,8 @@ mod regroup;
 mod remote;
 mod request;
 mod resident;
+mod shared_words;
+mod straight;
 mod tensor_copy;
 mod texture;
 mod warpgroup;
@@ -39,6 +41,7 @@ pub use meet::Meeting;
 pub(crate) use regroup::check_split;
 pub use request::{Request, Requests};
 pub use resident::{LocalLatency, Resident, Step, UndefinedReads, World};
+use shared_words::Words;
 
 use crate::block::Block;
 use crate::code::{Code, DecodedOp};
@@ -51,7 +54,8 @@ use crate::reconvergence::{Cost, Reconvergence, SplitId};
 use crate::registers::{first_lane, guard, read_row, write_element};
 use crate::warp::Warp;
 
-/// A data operation that a step has executed, and what it worked on.
+/// What a step has executed, and what it worked on: a data operation, a load or store of one word a lane in shared memory, or
+/// a direct branch of threads that stay together.
 pub struct Executed<'r> {
     /// Its warp.
     pub warp: &'r mut Warp,
@@ -65,10 +69,18 @@ pub struct Executed<'r> {
     pub decoded: &'r DecodedOp,
     /// Lanes of the split.
     pub mask: LaneMask,
-    /// Of these, those that executed it.
+    /// Of these, those that executed it; of a branch, those that take the branch of the source.
     pub exec: LaneMask,
+    /// Where a branch has led.
+    pub jump: Option<Pc>,
     /// It brought the split to where its policy has a say.
     pub arrived: bool,
+    /// Cycles until its results can be read.
+    pub latency: u32,
+    /// Cycles until its unit takes the next operation.
+    pub occupancy: u32,
+    /// Its turns at the banks of shared memory; 0 where it accessed none.
+    pub turns: u32,
 }
 
 /// What a mode does with a data operation that a step has executed. A trait, as closures cannot be inlined
@@ -84,11 +96,11 @@ pub trait Issuer {
     fn executed(self, data: Executed<'_>) -> Self::Issued;
 }
 
-/// What a step was; `R`: what its caller made of a data operation.
+/// What a step was; `R`: what its caller made of an [`Executed`] operation.
 pub enum Stepped<R> {
-    /// A data operation, which did nothing beyond its lanes. [`Resident::touched`] is that of an older step.
+    /// Such an operation, which did nothing beyond its lanes. [`Resident::touched`] is that of an older step.
     Data(R),
-    /// A data operation, after which the policy had its say.
+    /// Such an operation, after which the policy had its say.
     Arrived(R),
     /// Any other operation, by the lanes `exec` of `mask`; what it did is in [`Resident::outcome`].
     Other {
@@ -100,8 +112,9 @@ pub enum Stepped<R> {
 }
 
 impl<P: Reconvergence> Resident<P> {
-    /// Runs the next instruction of `split` [thr-dop] [thr-mov] [thr-setp], in both modes. A data operation is
-    /// handed to `issuer` as soon as its lanes have executed it; any other is executed at the issuer's time.
+    /// Runs the next instruction of `split` [thr-dop] [thr-mov] [thr-setp], in both modes. A data operation, or an access of
+    /// words in shared memory that nobody observes, is handed to `issuer` as soon as its lanes have executed it; any other is
+    /// executed at the issuer's time.
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.
@@ -118,7 +131,8 @@ impl<P: Reconvergence> Resident<P> {
         let Some(decoded) = code.decoded.get(pc as usize) else {
             return Err(Violation::new("cfc-addr", mask, format!("pc {pc} is outside the program")));
         };
-        let exec = if decoded.guard == Pred::TRUE { mask } else { mask & guard(decoded.guard, &warp.preds) };
+        let mut exec =
+            if decoded.guard == Pred::TRUE { mask } else { mask & guard(decoded.guard, &warp.preds) };
         let check = self.world.check;
         let expected = &mut self.expected[split];
         if check == Check::Safety && *expected == decoded.base_pc && !decoded.injected {
@@ -127,20 +141,73 @@ impl<P: Reconvergence> Resident<P> {
         } else if check != Check::Off {
             check_split(warp, expected, decoded, pc, mask, check)?;
         }
-        let Some(lane) = decoded.lane else {
-            self.step_other(split, w, pc, mask, exec, issuer.now())?;
-            return Ok(Stepped::Other { mask, exec });
+        let mut jump = None;
+        let (latency, occupancy, turns) = if let Some(lane) = decoded.lane {
+            let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
+            // SAFETY: `Code::new` resolved the function for an instruction set that
+            // `InstructionSet::detect` (or the caller's choice among `available`) found on this host.
+            #[allow(unsafe_code, reason = "lane functions carry target features")]
+            unsafe {
+                lane(&mut file, &code.ops[pc as usize], exec);
+            }
+            (decoded.latency.into(), decoded.initiation.into(), 0)
+        } else if decoded.words && exec != 0 && !self.watching && self.observed.is_none() {
+            let world = &*self.world;
+            let mut turns = 0;
+            if world.latency.bank_rule.by_words()
+                && let Some(block) = &mut self.blocks[warp.block]
+            {
+                let (memory, op) = (block.shared.bytes_mut(), &code.ops[pc as usize]);
+                let (rows, banks) = (&mut *warp.rows, world.latency.banks);
+                let words = Words { memory, rows, consts: &kernel.consts, op, lanes: exec, banks };
+                turns = words.access(world.instruction_set);
+            }
+            if turns == 0 {
+                self.step_other(split, w, pc, mask, exec, issuer.now())?;
+                return Ok(Stepped::Other { mask, exec });
+            }
+            (world.latency.shared + turns - 1, turns.max(decoded.initiation.into()), turns)
+        } else {
+            let together = (exec == mask || exec == 0) && check != Check::Full && self.observed.is_none();
+            if decoded.class == OpClass::Branch && !decoded.bookkeeping && together {
+                let (target, own) = match exec {
+                    0 => (pc + 1, decoded.base_pc + 1),
+                    _ => (code.ops[pc as usize].target, code.program.info[pc as usize].base_target),
+                };
+                if self.policy.jumped(split, target) {
+                    if check != Check::Off {
+                        self.expected[split] = own;
+                    }
+                    // Threads of a warp formed anew have their registers elsewhere.
+                    if !(P::FORMS_WARPS && self.policy.forms_warps()) {
+                        warp.branched |= mask;
+                    }
+                    exec = if decoded.inverted { mask & !exec } else { exec };
+                    jump = Some(target);
+                }
+            }
+            if jump.is_none() {
+                self.step_other(split, w, pc, mask, exec, issuer.now())?;
+                return Ok(Stepped::Other { mask, exec });
+            }
+            (0, decoded.initiation.into(), 0)
         };
-        let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
-        // SAFETY: `Code::new` resolved the function for an instruction set that
-        // `InstructionSet::detect` (or the caller's choice among `available`) found on this host.
-        #[allow(unsafe_code, reason = "lane functions carry target features")]
-        unsafe {
-            lane(&mut file, &code.ops[pc as usize], exec);
-        }
-        let arrived = self.policy.advance(split);
-        let done =
-            issuer.executed(Executed { warp, w, blocks: &self.blocks, kernel, decoded, mask, exec, arrived });
+        let arrived = jump.is_none() && self.policy.advance(split);
+        let blocks = &self.blocks;
+        let done = issuer.executed(Executed {
+            warp,
+            w,
+            blocks,
+            kernel,
+            decoded,
+            mask,
+            exec,
+            jump,
+            arrived,
+            latency,
+            occupancy,
+            turns,
+        });
         if arrived {
             self.stopped(split, w)?;
             return Ok(Stepped::Arrived(done));

@@ -4,120 +4,19 @@
 use sim_frontend::program::{Extra, MemoryOp, Op, OpClass, Pc, Row};
 use sim_memory::address_space::CONST_BASE;
 use sim_memory::atomics;
-use sim_memory::shared::turns;
 use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use super::access::{addresses, wide_operands, write_wide};
 use super::resident::{Resident, Step};
 use super::wide;
-use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{
-    extend, first_lane, from_bytes, read_element, read_row, rows_of_words, write_element, write_loaded,
-    write_uniform,
+    extend, from_bytes, read_element, rows_of_words, write_element, write_loaded, write_uniform,
 };
 
 impl<P: Reconvergence> Resident<P> {
-    /// Loads and stores of one word a lane, the most of what kernels do in shared memory. `None` where the access is another one or faults:
-    /// [`shared`](Self::shared) does it then.
-    #[inline(always)]
-    pub(super) fn shared_words(
-        &mut self,
-        code: &Code,
-        w: usize,
-        op: &Op,
-        facts: &MemoryOp,
-        lanes: LaneMask,
-    ) -> Option<Step> {
-        let words = facts.element_bytes == 4 && facts.vector == 1 && facts.reg_bits == 32;
-        let load = op.class == OpClass::Load;
-        let known = self.world.latency.bank_rule.by_words();
-        if !words || !known || !op.src[0].is_some() || !(load || op.class == OpClass::Store) {
-            return None;
-        }
-        let warp = &mut self.warps[w];
-        let block = self.blocks[warp.block].as_mut()?;
-        let row = read_row(&warp.rows, &code.consts, op.src[0]);
-        if facts.address_64 {
-            // Below 2^31, with an offset below 2^30 either way, the low words say it all.
-            let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
-            let mut above = 0;
-            if lanes == LaneMask::MAX {
-                let (mut highs, mut lows) = (0, 0);
-                for lane in 0..WARP_LANES {
-                    highs |= high[lane];
-                    lows |= row[lane];
-                }
-                above = highs | lows >> 31;
-            } else {
-                for lane in 0..WARP_LANES {
-                    above |= if lanes >> lane & 1 == 1 { high[lane] | row[lane] >> 31 } else { 0 };
-                }
-            }
-            if above != 0 || op.imm.unsigned_abs() >= 1 << 30 {
-                return None;
-            }
-        }
-        let offset = op.imm as u32;
-        // Read once: behind a reference it would be read again for each lane, and the loops be no vectors.
-        let scale = facts.scale;
-        let address = |register: u32| (register << scale).wrapping_add(offset);
-        let any = address(row[first_lane(lanes)]);
-        let mut at = [any; WARP_LANES];
-        if lanes == LaneMask::MAX {
-            for lane in 0..WARP_LANES {
-                at[lane] = address(row[lane]);
-            }
-        } else {
-            for lane in 0..WARP_LANES {
-                at[lane] = if lanes >> lane & 1 == 1 { address(row[lane]) } else { any };
-            }
-        }
-        let set = self.world.instruction_set;
-        let (least, most, bits) = wide::span(set, &at);
-        if bits & 3 != 0 || most as usize + 4 > block.shared.len() {
-            return None;
-        }
-        let memory = block.shared.bytes_mut();
-        if load {
-            let to = warp.rows.get_mut(usize::from(op.dst[0].0))?;
-            let values = wide::gather(set, memory, &at, most)?;
-            if lanes == LaneMask::MAX {
-                to.0 = values;
-            } else {
-                for lane in 0..WARP_LANES {
-                    to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
-                }
-            }
-        } else {
-            let values = read_row(&warp.rows, &code.consts, op.src[1]);
-            if self.watching {
-                let differs = |lane: u32| {
-                    let at = at[lane as usize] as usize;
-                    memory[at..at + 4] != values[lane as usize].to_le_bytes()
-                };
-                self.changes += u64::from(Lanes(lanes).any(differs));
-            }
-            for lane in Lanes(lanes) {
-                let at = at[lane as usize] as usize;
-                memory[at..at + 4].copy_from_slice(&values[lane as usize].to_le_bytes());
-            }
-        }
-        let latencies = &self.world.latency;
-        // Words that lie closer together than there are banks lie in different banks.
-        let degree = if (most - least) / 4 < latencies.banks {
-            1
-        } else {
-            for lane in 0..WARP_LANES {
-                at[lane] /= 4;
-            }
-            turns(&at, lanes, latencies.banks.trailing_zeros())
-        };
-        Some(Step::DoneAfter { latency: latencies.shared + degree - 1, occupancy: degree })
-    }
-
     /// Accesses to shared memory happen at once: the SM's load-store unit processes them in
     /// issue order, so this equals running their programs to completion.
     #[inline(always)]

@@ -214,7 +214,7 @@ pub(crate) fn check_split(
     }
     *expected = base + 1;
     if check > Check::Safety {
-        if check == Check::Full && !decoded.control {
+        if check == Check::Full && !decoded.control() {
             warp.shadow.set(mask, base + 1);
         }
         if let Some(tracked) = &mut warp.tracked {

@@ -57,30 +57,29 @@ unsafe fn span_avx2(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
     (_mm_cvtsi128_si32(least) as u32, _mm_cvtsi128_si32(most) as u32, _mm_cvtsi128_si32(bits) as u32)
 }
 
-/// The little-endian words at 32 byte addresses; `None` where one lies outside.
+/// The little-endian words at 32 byte addresses, of which `most` is the greatest; false where one lies outside. They are
+/// written to `out`: behind an `Option` they would be moved word by word.
 #[inline(always)]
 pub fn gather(
     set: InstructionSet,
     memory: &[u8],
     at: &[u32; WARP_LANES],
     most: u32,
-) -> Option<[u32; WARP_LANES]> {
+    out: &mut [u32; WARP_LANES],
+) -> bool {
     debug_assert_eq!(span_here(at).1, most);
     if most as usize + 4 > memory.len() {
-        return None;
+        return false;
     }
-    let mut out = [0; WARP_LANES];
     #[cfg(target_arch = "x86_64")]
     if set != InstructionSet::Baseline {
         // SAFETY: as in `span`.
         #[allow(unsafe_code, reason = "measured; see the module")]
-        return unsafe { gather_avx2(memory, at, &mut out) }.then_some(out);
+        return unsafe { gather_avx2(memory, at, out) };
     }
     let _ = set;
-    for (at, out) in at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0) {
-        gather_each(memory, at, out)?;
-    }
-    Some(out)
+    let mut groups = at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0);
+    groups.all(|(at, out)| gather_each(memory, at, out).is_some())
 }
 
 /// Lane by lane, with bounds checks: unchecked loads (which the compiler may make vector gathers of) were within the
@@ -179,7 +178,10 @@ fn load_here(
         let (Some(to), Some(memory)) = (registers.get_mut(usize::from(row.0)), memory.get(4 * word..)) else {
             continue;
         };
-        let Some(values) = gather(set, memory, at, most) else { continue };
+        let mut values = [0; WARP_LANES];
+        if !gather(set, memory, at, most, &mut values) {
+            continue;
+        }
         for lane in 0..WARP_LANES {
             to.0[lane] = if lanes >> lane & 1 == 1 { values[lane] } else { to.0[lane] };
         }
@@ -236,8 +238,10 @@ mod tests {
                 u32::from_le_bytes([memory[a], memory[a + 1], memory[a + 2], memory[a + 3]])
             });
             for set in InstructionSet::available() {
-                prop_assert_eq!(gather(set, &memory, &at, most), Some(expected));
-                prop_assert_eq!(gather(set, &memory[..most as usize + 3], &at, most), None);
+                let mut words = [0; WARP_LANES];
+                prop_assert!(gather(set, &memory, &at, most, &mut words));
+                prop_assert_eq!(words, expected);
+                prop_assert!(!gather(set, &memory[..most as usize + 3], &at, most, &mut words));
             }
         }
 

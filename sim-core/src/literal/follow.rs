@@ -42,6 +42,11 @@ pub(crate) fn observe<P: Reconvergence>(resident: &Resident<P>, split: SplitId, 
     });
 }
 
+/// True if steps are followed.
+pub(crate) fn follows() -> bool {
+    FOLLOWER.with_borrow(Option::is_some)
+}
+
 /// What following found.
 pub(crate) struct Follower {
     /// Memory answers at once: loads are known too.

@@ -18,7 +18,7 @@ mod tests;
 mod thread;
 mod warp;
 
-pub(crate) use follow::{Follower, observe};
+pub(crate) use follow::{Follower, follows, observe};
 
 /// No rule applies: the rule whose side condition failed, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]

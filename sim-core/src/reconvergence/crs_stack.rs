@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{ControlFlow, Pc};
+use sim_frontend::program::{ControlFlow, NO_PC, Pc};
 use sim_memory::vocabulary::LaneMask;
 
 #[cfg(test)]
@@ -499,6 +499,23 @@ impl Reconvergence for CrsStack {
     fn advance(&mut self, split: SplitId) -> bool {
         self.warps[split as usize].pc += 1;
         false
+    }
+
+    #[inline]
+    fn stop(&self, _split: SplitId) -> Pc {
+        NO_PC
+    }
+
+    #[inline]
+    fn advance_by(&mut self, split: SplitId, count: Pc) {
+        self.warps[split as usize].pc += count;
+    }
+
+    /// Rule bra-uni, and the step to the next address where no thread takes the branch: neither changes the stack.
+    #[inline]
+    fn jumped(&mut self, split: SplitId, target: Pc) -> bool {
+        self.warps[split as usize].pc = target;
+        true
     }
 
     fn branched(

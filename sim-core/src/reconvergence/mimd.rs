@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::program::{ControlFlow, Pc};
+use sim_frontend::program::{ControlFlow, NO_PC, Pc};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 #[cfg(test)]
@@ -80,6 +80,14 @@ impl Reconvergence for Mimd {
     fn advance(&mut self, split: SplitId) -> bool {
         self.threads[split as usize].pc += 1;
         false
+    }
+
+    fn stop(&self, _split: SplitId) -> Pc {
+        NO_PC
+    }
+
+    fn advance_by(&mut self, split: SplitId, count: Pc) {
+        self.threads[split as usize].pc += count;
     }
 
     fn branched(

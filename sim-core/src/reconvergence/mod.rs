@@ -223,6 +223,12 @@ pub trait Reconvergence: Send + Sized + 'static {
     /// where the policy wants to be asked: [`arrived`](Self::arrived) follows.
     fn advance(&mut self, split: SplitId) -> bool;
 
+    /// The address at which [`advance`](Self::advance) says so; [`NO_PC`](sim_frontend::program::NO_PC) if there is none.
+    fn stop(&self, split: SplitId) -> Pc;
+
+    /// The split executed so many instructions that are not control flow, none of which came to [`stop`](Self::stop).
+    fn advance_by(&mut self, split: SplitId, count: Pc);
+
     /// The split is where [`advance`](Self::advance) said so.
     fn arrived(&mut self, _split: SplitId, _touched: &mut Vec<SplitId>) -> Cost {
         Cost::default()
@@ -289,6 +295,13 @@ pub trait Reconvergence: Send + Sized + 'static {
         _touched: &mut Vec<SplitId>,
     ) -> Option<Cost> {
         None
+    }
+
+    /// All threads of the split go from a direct branch to `target`. False, and nothing has changed, where the policy has
+    /// more to do than to go there, or may have: [`branched`](Self::branched) does it then.
+    #[inline]
+    fn jumped(&mut self, _split: SplitId, _target: Pc) -> bool {
+        false
     }
 
     /// The split executed a branch or call; lanes whose guard is false fall through. Other

@@ -193,6 +193,16 @@ impl Reconvergence for PdomStack {
         decoded.pc == decoded.stop
     }
 
+    #[inline]
+    fn stop(&self, split: SplitId) -> Pc {
+        self.decoded[split as usize].stop
+    }
+
+    #[inline]
+    fn advance_by(&mut self, split: SplitId, count: Pc) {
+        self.decoded[split as usize].pc += count;
+    }
+
     fn arrived(&mut self, split: SplitId, _touched: &mut Vec<SplitId>) -> Cost {
         let warp = split as usize;
         self.sync(warp);

@@ -199,6 +199,16 @@ impl Reconvergence for Table {
         decoded.pc == decoded.stop
     }
 
+    #[inline]
+    fn stop(&self, split: SplitId) -> Pc {
+        self.decoded[split].stop
+    }
+
+    #[inline]
+    fn advance_by(&mut self, split: SplitId, count: Pc) {
+        self.decoded[split].pc += count;
+    }
+
     fn arrived(&mut self, split: SplitId, touched: &mut Vec<SplitId>) -> Cost {
         let (warp, slot) = (split as usize / PATHS, split as usize % PATHS);
         self.sync(warp);

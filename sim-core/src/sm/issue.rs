@@ -76,7 +76,7 @@ fn awaited(
     }
 }
 
-/// The issue of a data operation.
+/// The issue of an operation that a step executes itself.
 struct Issue<'s> {
     stats: &'s mut SmStats,
     recorder: &'s mut Option<Box<Recorder>>,
@@ -89,6 +89,8 @@ struct Issue<'s> {
     occupies: bool,
     /// Operands are asked for ahead of their use.
     ahead: bool,
+    /// Cycles from a branch to the next issue, one at least.
+    branch_latency: Cycle,
 }
 
 impl Issuer for Issue<'_> {
@@ -102,26 +104,35 @@ impl Issuer for Issue<'_> {
 
     #[inline(always)]
     fn executed(self, data: Executed<'_>) -> (Next, u8, u8) {
-        let Executed { warp, w, blocks, kernel, decoded, mask, exec, arrived } = data;
+        let Executed { warp, w, blocks, kernel, decoded, mask, exec, jump, arrived, .. } = data;
+        let Executed { latency, occupancy, turns, .. } = data;
         let Self { now, pc, .. } = self;
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(decoded, lanes);
-        if decoded.class == OpClass::LoadParam {
-            self.stats.on_chip(1, 0);
+        if decoded.class != OpClass::Data && jump.is_none() {
+            // Parameters lie in constant memory.
+            self.stats.on_chip(turns.max(1), 0);
         }
         if let Some(recorder) = self.recorder {
             recorder.issue(&kernel.code, pc, (self.split, w), lanes, now);
+            if turns > 0 {
+                recorder.accessed(&kernel.code, pc, Asked::default(), u64::from(turns - 1));
+            }
         }
         if self.occupies {
-            self.units.occupy(usize::from(decoded.unit), self.scheduler, now, u32::from(decoded.initiation));
+            self.units.occupy(usize::from(decoded.unit), self.scheduler, now, occupancy);
         }
-        warp.board.write(decoded.written(), exec, now, now + Cycle::from(decoded.latency));
-        let next = kernel.code.decoded.get(pc as usize + 1).filter(|_| !arrived);
+        warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
+        let (at, earliest) = match jump {
+            Some(target) => (target, now + self.branch_latency),
+            None => (pc + 1, now + 1),
+        };
+        let next = kernel.code.decoded.get(at as usize).filter(|_| !arrived);
         let Some(next) = next else { return (Next::At(now + 1), decoded.unit, decoded.unit) };
         if self.ahead {
             prefetch_operands(warp, next);
         }
-        (next_issue(warp, blocks, &kernel.code, next, mask, now + 1), next.unit, decoded.unit)
+        (next_issue(warp, blocks, &kernel.code, next, mask, earliest), next.unit, decoded.unit)
     }
 }
 
@@ -181,8 +192,11 @@ impl<P: Reconvergence> Sm<P> {
         debug_assert!(self.unit_agrees(scheduler, place, split), "sets of units follow the splits");
         let (w, pc) = (self.resident.warp_of(split), self.resident.policy.pc(split));
         let occupies = !(P::FORMS_WARPS && self.following);
+        let branch_latency = self.branch_latency.max(1).into();
         let Self { resident, stats, recorder, units, ahead, .. } = self;
-        let issue = Issue { stats, recorder, units, scheduler, split, pc, now, occupies, ahead: *ahead };
+        let ahead = *ahead;
+        let issue =
+            Issue { stats, recorder, units, scheduler, split, pc, now, occupies, ahead, branch_latency };
         let step = resident.step(split, issue);
         match step {
             Ok(Stepped::Data((next, unit, old))) => {
@@ -202,6 +216,10 @@ impl<P: Reconvergence> Sm<P> {
             Ok(Stepped::Other { mask, exec }) => {
                 // Counted here: this function is compiled for the host's bit counts.
                 let lanes = [exec.count_ones(), mask.count_ones()];
+                if matches!(self.resident.outcome, Step::Control | Step::Again) {
+                    self.issue_control((scheduler, place), split, w, pc, lanes, now);
+                    return Ok(());
+                }
                 self.issue_other(scheduler, place, split, w, pc, exec, lanes, now)
             }
             Err(violation) => Err(self.fault(w, pc, &violation)),
@@ -245,7 +263,7 @@ impl<P: Reconvergence> Sm<P> {
         self.issue(scheduler, place, now)
     }
 
-    /// A data operation brought the split to where its policy had a say.
+    /// An operation brought the split to where its policy had a say.
     #[inline(never)]
     fn arrived(&mut self, at: (usize, u32), split: SplitId, now: Cycle) {
         let earliest = now + 1 + self.charge();
@@ -270,7 +288,58 @@ impl<P: Reconvergence> Sm<P> {
         sets.iter().enumerate().all(|(class, set)| (set >> (place % 64) & 1 == 1) == (class == own))
     }
 
-    /// What follows the issue of anything but a data operation.
+    /// What follows the issue of an instruction of which the policy has chosen the next one.
+    #[inline(never)]
+    fn issue_control(
+        &mut self,
+        (scheduler, place): (usize, u32),
+        split: SplitId,
+        w: usize,
+        pc: u32,
+        lanes: [u32; 2],
+        now: Cycle,
+    ) {
+        let earliest = now + Cycle::from(self.branch_latency.max(1)) + self.charge();
+        let before = self.issued_as(scheduler, place, split);
+        let resident = &self.resident;
+        let warp = &resident.warps[w];
+        let kernel = &*resident.kernels[warp.kernel];
+        let decoded = &kernel.code.decoded[pc as usize];
+        let again = resident.outcome == Step::Again;
+        self.stats.kernels[kernel.grid_id as usize].count_other(decoded, again, lanes);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.issue(&kernel.code, pc, (split, w), source_lanes(decoded, again, lanes), now);
+        }
+        if !(P::FORMS_WARPS && self.following) {
+            let (unit, cycles) = (usize::from(decoded.unit), u32::from(decoded.initiation));
+            self.units.occupy(unit, scheduler, now, cycles);
+        }
+        let mask = resident.policy.mask(split);
+        if mask == 0 {
+            self.park(split, Status::Absent);
+        } else {
+            let (next, unit) = match kernel.code.decoded.get(resident.policy.pc(split) as usize) {
+                Some(decoded) => {
+                    let next = next_issue(warp, &resident.blocks, &kernel.code, decoded, mask, earliest);
+                    (next, decoded.unit)
+                }
+                // The step reports it with its place.
+                None => (Next::At(now + 1), before.1),
+            };
+            self.requeue(scheduler, place, split, before, next, unit, now + 1);
+        }
+        if self.resident.observed.is_some() {
+            self.log_barriers(now);
+        }
+        if !self.resident.outgoing.is_empty() {
+            self.send_packets(now);
+        }
+        if !self.resident.touched.is_empty() || !self.resident.ended.is_empty() {
+            self.reschedule_touched(split, now, self.branch_latency);
+        }
+    }
+
+    /// What follows the issue of anything else but what a step executes itself.
     #[inline(never)]
     fn issue_other(
         &mut self,
@@ -286,18 +355,15 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &mut self.resident.warps[w];
         let kernel = &self.resident.kernels[warp.kernel];
         let decoded = &kernel.code.decoded[pc as usize];
-        let again = self.resident.outcome == Step::Again;
-        self.stats.kernels[kernel.grid_id as usize].count_other(decoded, again, lanes);
+        self.stats.kernels[kernel.grid_id as usize].count(decoded, lanes);
         if let Some(recorder) = &mut self.recorder {
-            let counted = source_lanes(decoded, again, lanes);
-            recorder.issue(&kernel.code, pc, (split, w), counted, now);
+            recorder.issue(&kernel.code, pc, (split, w), lanes, now);
         }
         if decoded.drain == Drain::Device {
             warp.awaited_writes = None;
         }
         let unit = usize::from(decoded.unit);
         let class = decoded.class;
-        let control = decoded.control;
         let mut earliest = now + 1;
         let mut occupancy = u32::from(decoded.initiation);
         let mut parked = None;
@@ -346,7 +412,8 @@ impl<P: Reconvergence> Sm<P> {
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
             }
-            Step::Control | Step::Again => earliest = now + Cycle::from(self.branch_latency.max(1)),
+            // `issue_control`.
+            Step::Control | Step::Again => {}
             Step::Product { shared } => {
                 occupancy = 1;
                 self.begin_product(scheduler, w, pc, shared, now);
@@ -387,7 +454,8 @@ impl<P: Reconvergence> Sm<P> {
         if !self.resident.outgoing.is_empty() {
             self.send_packets(now);
         }
-        let others = if control { self.branch_latency } else { at_barrier };
+        // Those that a barrier or collective lets go on, or that the split meets where its policy has a say.
+        let others = if class.effects().waits { at_barrier } else { 1 };
         self.reschedule_touched(split, now, others);
         Ok(())
     }

@@ -11,10 +11,10 @@ use sim_memory::vocabulary::Cycle;
 use super::scheduler::{Older, Picker, WarpScheduler};
 use super::states::{STATUSES, Status};
 use super::stats::{SmStats, Stall};
-use super::units::{OF_FIRST_CLASS, UNIT_CLASSES};
+use super::units::{OF_FIRST_CLASS, ROOM};
 
 /// Sets of 64 places, by the unit class that the next operation needs.
-type ByUnit = [u64; UNIT_CLASSES];
+type ByUnit = [u64; ROOM];
 
 /// One scheduler's state.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::Sm;
 use super::issue::Next;
 use super::scheduler::MAX_SCHEDULERS;
 use super::states::Status;
-use super::units::UNIT_CLASSES;
+use super::units::ROOM;
 use crate::reconvergence::{Reconvergence, SplitId};
 
 impl<P: Reconvergence> Sm<P> {
@@ -130,8 +130,8 @@ impl<P: Reconvergence> Sm<P> {
         let state = &mut scheduler_states[scheduler % MAX_SCHEDULERS];
         if old != unit {
             let sets = state.units_of(word);
-            sets[usize::from(old) % UNIT_CLASSES] &= !bit;
-            sets[usize::from(unit) % UNIT_CLASSES] |= bit;
+            sets[usize::from(old) % ROOM] &= !bit;
+            sets[usize::from(unit) % ROOM] |= bit;
             unit_of[split] = unit;
         }
         let ready = state.ready_word(word);

@@ -1,6 +1,8 @@
 //! The execution units of an SM: how many of each class there are, who may use them, and when
 //! each takes the next operation.
 
+use std::ops::Range;
+
 use sim_frontend::chip::{SmSpec, UnitScope};
 use sim_frontend::isa::UnitClass;
 use sim_memory::vocabulary::Cycle;
@@ -8,24 +10,35 @@ use sim_memory::vocabulary::Cycle;
 use super::scheduler::MAX_SCHEDULERS;
 
 /// Classes of units, dense.
-pub const UNIT_CLASSES: usize = UnitClass::ALL.len();
+const UNIT_CLASSES: usize = UnitClass::ALL.len();
+/// Room for them: a power of two, so that the remainder of a class is an index without a check.
+pub(super) const ROOM: usize = UNIT_CLASSES.next_power_of_two();
 
 /// The sets of splits by unit class, as `unit_of` says: all of the first class.
-pub(super) const OF_FIRST_CLASS: [u64; UNIT_CLASSES] = {
-    let mut sets = [0; UNIT_CLASSES];
+pub(super) const OF_FIRST_CLASS: [u64; ROOM] = {
+    let mut sets = [0; ROOM];
     sets[0] = u64::MAX;
     sets
 };
 
+/// The servers of a class that a scheduler uses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Servers {
+    first: usize,
+    count: usize,
+    /// Other schedulers use them.
+    shared: bool,
+}
+
 /// The units of one SM.
 #[derive(Clone, Debug)]
 pub struct Units {
-    /// First server of (class, scheduler), how many it has, and whether other schedulers use them.
-    servers: Vec<(usize, usize, bool)>,
+    /// By scheduler and class.
+    servers: Box<[[Servers; ROOM]; MAX_SCHEDULERS]>,
     /// Classes whose servers others use.
     shared: u32,
     /// By class: the classes that have the same servers, it too.
-    same: [u32; UNIT_CLASSES],
+    same: [u32; ROOM],
     /// Cycle from which each server takes an operation.
     server_free: Vec<Cycle>,
     schedulers: usize,
@@ -37,7 +50,7 @@ pub struct Units {
 #[derive(Clone, Copy, Debug, Default)]
 struct OfScheduler {
     /// By class: the cycle from which one of its servers takes an operation.
-    free: [Cycle; UNIT_CLASSES],
+    free: [Cycle; ROOM],
     /// The latest of `free`; nothing it may use is busy from then on.
     busy_until: Cycle,
 }
@@ -46,15 +59,16 @@ impl Units {
     /// The units `spec` declares.
     pub fn new(spec: &SmSpec) -> Self {
         let schedulers = spec.schedulers as usize;
-        let mut servers = vec![(0, 0, false); UNIT_CLASSES * schedulers];
+        let mut servers = Box::new([[Servers::default(); ROOM]; MAX_SCHEDULERS]);
         let mut total = 0;
         // Classes that are others' units have their servers.
         let owner = |class: UnitClass| spec.units.get(class).and_then(|unit| unit.with).unwrap_or(class);
-        let same = UnitClass::ALL.map(|class| {
+        let mut same = [0; ROOM];
+        for (set, class) in same.iter_mut().zip(UnitClass::ALL) {
             let others =
                 UnitClass::ALL.iter().enumerate().filter(|(_, other)| owner(**other) == owner(class));
-            others.fold(0, |set, (i, _)| set | 1 << i)
-        });
+            *set = others.fold(0, |set, (i, _)| set | 1 << i);
+        }
         for class in UnitClass::ALL {
             if owner(class) != class {
                 continue;
@@ -63,15 +77,14 @@ impl Units {
             let count = unit.map_or(1, |u| u.count.max(1)) as usize;
             let shared = unit.is_none_or(|u| u.per == UnitScope::Sm);
             for other in UnitClass::ALL.iter().filter(|other| owner(**other) == class) {
-                for scheduler in 0..schedulers {
+                for (scheduler, servers) in servers.iter_mut().enumerate().take(schedulers) {
                     let first = if shared { total } else { total + scheduler * count };
-                    servers[*other as usize * schedulers + scheduler] =
-                        (first, count, shared && schedulers > 1);
+                    servers[*other as usize] = Servers { first, count, shared: shared && schedulers > 1 };
                 }
             }
             total += if shared { count } else { count * schedulers };
         }
-        let of_others = |class: &usize| servers[class * schedulers].2;
+        let of_others = |class: &usize| servers[0][*class].shared;
         Self {
             shared: (0..UNIT_CLASSES).filter(of_others).fold(0, |set, class| set | 1 << class),
             servers,
@@ -96,14 +109,14 @@ impl Units {
 
     /// By class: the cycle from which a unit takes an operation of `scheduler`.
     #[inline(always)]
-    pub fn free(&self, scheduler: usize) -> &[Cycle; UNIT_CLASSES] {
+    pub fn free(&self, scheduler: usize) -> &[Cycle; ROOM] {
         &self.of[scheduler % MAX_SCHEDULERS].free
     }
 
     /// A second operation, of `class`, finds a unit at `now` beside one of class `first` that has just
     /// taken one: what takes one cycle of units that belong to one scheduler leaves no trace in `free`.
     pub fn beside(&self, scheduler: usize, first: usize, class: usize, now: Cycle) -> bool {
-        let count = self.servers[class * self.schedulers + scheduler].1;
+        let count = self.servers[scheduler % MAX_SCHEDULERS][class % ROOM].count;
         self.of[scheduler % MAX_SCHEDULERS].free[class] <= now
             && (self.same[first] >> class & 1 == 0 || count > 1)
     }
@@ -115,28 +128,36 @@ impl Units {
         if cycles <= 1 && self.shared >> class & 1 == 0 {
             return;
         }
-        let (first, count, shared) = self.servers[class * self.schedulers + scheduler];
+        let Servers { first, count, shared } = self.servers[scheduler % MAX_SCHEDULERS][class % ROOM];
         let until = now + Cycle::from(cycles);
-        let servers = &mut self.server_free[first..first + count];
-        let free = if let [server] = servers {
-            *server = until;
+        let free = if count == 1 {
+            self.server_free[first] = until;
             until
         } else {
-            if let Some(server) = servers.iter_mut().min() {
-                *server = until;
-            }
-            servers.iter().copied().min().unwrap_or(0)
+            self.occupy_one_of(first..first + count, until)
         };
-        let users = if shared { 0..self.schedulers } else { scheduler..scheduler + 1 };
-        let others = self.same[class] & !(1 << class);
-        for own in &mut self.of[users] {
-            own.free[class] = free;
-            let mut classes = others;
-            while classes != 0 {
-                own.free[classes.trailing_zeros() as usize] = free;
-                classes &= classes - 1;
-            }
+        let same = self.same[class % ROOM];
+        let (first, users) = if shared { (0, self.schedulers) } else { (scheduler, 1) };
+        for user in first..first + users {
+            let own = &mut self.of[user % MAX_SCHEDULERS];
+            own.free[class % ROOM] = free;
             own.busy_until = free.max(own.busy_until);
+            // Most classes have servers of their own.
+            let mut others = same & !(1 << (class % ROOM));
+            while others != 0 {
+                own.free[others.trailing_zeros() as usize % ROOM] = free;
+                others &= others - 1;
+            }
         }
+    }
+
+    /// Occupies the one of several servers that is free first: the cycle from which one of them takes an operation.
+    #[inline(never)]
+    fn occupy_one_of(&mut self, servers: Range<usize>, until: Cycle) -> Cycle {
+        let servers = &mut self.server_free[servers];
+        if let Some(server) = servers.iter_mut().min() {
+            *server = until;
+        }
+        servers.iter().copied().min().unwrap_or(0)
     }
 }

@@ -86,8 +86,14 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     } else {
         Lanes { values: &a_values[..depth], exponents: &a_exponents[..depth] }
     };
-    for (column, sums) in sums.iter_mut().enumerate() {
-        adder.add(sums, of_a, Others::Column(b_values, b_exponents, column), None);
+    // Column by column within a group: a sum of one group waits for that of the group before, and for no other.
+    let mut first = 0;
+    while first < depth {
+        let group = first..(first + adder.group).min(depth);
+        first = group.end;
+        for (column, sums) in sums.iter_mut().enumerate() {
+            adder.add_group(sums, of_a, Others::Column(b_values, b_exponents, column), group.clone(), None);
+        }
     }
     let pairs = of_d == Element::F16;
     for (r, register) in results.iter_mut().enumerate().take(if pairs { 2 } else { 4 }) {
@@ -334,6 +340,11 @@ impl Adder {
         self.bits <= 25 && (terms << (self.bits + 2)) + (1 << (self.bits + 1)) <= 1 << 31
     }
 
+    /// So are the sums of whole groups.
+    fn totals_fit(self) -> bool {
+        ((self.group as u64) << (self.bits + 2)) + (1 << (self.bits + 1)) < 1 << 31
+    }
+
     /// Adds the products of a group to the sums of a column if exponents and sums are ordinary, and says whether;
     /// otherwise nothing is changed.
     #[target_feature(enable = "avx2,fma")]
@@ -401,16 +412,22 @@ impl Adder {
             even = [_mm256_add_epi32(even[0], low), _mm256_add_epi32(even[1], high)];
         }
         let total = [_mm256_add_epi32(even[0], odd[0]), _mm256_add_epi32(even[1], odd[1])];
-        let overflow =
-            _mm256_or_si256(overflow(even[0], odd[0], total[0]), overflow(even[1], odd[1], total[1]));
-        if _mm256_movemask_ps(_mm256_castsi256_ps(overflow)) != 0 {
-            return false;
+        if !self.totals_fit() {
+            let overflow =
+                _mm256_or_si256(overflow(even[0], odd[0], total[0]), overflow(even[1], odd[1], total[1]));
+            if _mm256_movemask_ps(_mm256_castsi256_ps(overflow)) != 0 {
+                return false;
+            }
         }
         match self.rounding {
             Sums::Single(kept) => {
                 for (half, to) in sums.as_chunks_mut::<8>().0.iter_mut().enumerate() {
                     let down = power_of_two(_mm256_sub_epi32(largest[half], _mm256_set1_epi32(self.bits)));
-                    store(to, _mm256_mul_ps(toward_zero(total[half], kept as i32), down));
+                    let rounded = match kept {
+                        23 => toward_zero_in_single(total[half]),
+                        _ => toward_zero(total[half], kept as i32),
+                    };
+                    store(to, _mm256_mul_ps(rounded, down));
                 }
             }
             Sums::Half => {
@@ -454,6 +471,20 @@ fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
 fn power_of_two(exponent: __m256i) -> __m256 {
     let biased = _mm256_add_epi32(exponent, _mm256_set1_epi32(127));
     _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
+}
+
+/// Integers in single precision, rounded toward zero.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn toward_zero_in_single(total: __m256i) -> __m256 {
+    // The least integer is its own magnitude, whose conversion is exact but for the sign.
+    let magnitude = _mm256_abs_epi32(total);
+    let nearest = _mm256_cvtepi32_ps(magnitude);
+    // What 2^31 becomes differs from the magnitudes below as 2^31 does.
+    let above = _mm256_sub_epi32(_mm256_cvttps_epi32(nearest), magnitude);
+    let greater = _mm256_cmpgt_epi32(above, _mm256_setzero_si256());
+    let rounded = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(nearest), greater));
+    _mm256_or_ps(rounded, sign(total))
 }
 
 /// Integers in single precision, rounded toward zero to so many fractional bits.
@@ -582,5 +613,44 @@ mod tests {
         assert_eq!([8, 16, 24, 32, 40].map(|group| fits(25, group)), [true, true, true, false, false]);
         assert_eq!([8, 32, 56, 64].map(|group| fits(24, group)), [true, true, true, false]);
         assert!(fits(13, 32) && fits(10, 1) && !fits(26, 8));
+        let totals =
+            |bits, group| Adder { bits, group, rounding: Sums::Single(23), integers: true }.totals_fit();
+        assert_eq!([8, 15, 16].map(|group| totals(25, group)), [true, true, false]);
+        assert_eq!([8, 16, 31, 32].map(|group| totals(24, group)), [true, true, true, false]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn integers_are_rounded_toward_zero(
+            numbers in proptest::collection::vec(proptest::prelude::any::<i32>(), 8),
+            drops in proptest::collection::vec(0u32..32, 8),
+            close in proptest::collection::vec(-2i32..3, 8),
+        ) {
+            if !(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")) {
+                return Ok(());
+            }
+            // All magnitudes, and neighbours of powers of two.
+            let numbers: [i32; 8] = std::array::from_fn(|i| match drops[i] % 3 {
+                0 => numbers[i] >> drops[i],
+                1 => (1i32.wrapping_shl(drops[i])).wrapping_add(close[i]),
+                _ => i32::MIN.wrapping_add(close[i]),
+            });
+            let mut rounded = [[0.0; 8]; 2];
+            // SAFETY: the host has both features.
+            #[allow(unsafe_code, reason = "vectors that not every host has")]
+            unsafe {
+                let words = load(&numbers.map(i32::cast_unsigned));
+                store(&mut rounded[0], toward_zero_in_single(words));
+                store(&mut rounded[1], toward_zero(words, 23));
+            }
+            let expected = numbers.map(|number| {
+                let magnitude = f64::from(number).abs();
+                let kept = f64::from_bits(magnitude.to_bits() & !((1 << 29) - 1)) as f32;
+                if number < 0 { -kept } else { kept }
+            });
+            for rounded in rounded {
+                proptest::prop_assert_eq!(rounded.map(f32::to_bits), expected.map(f32::to_bits));
+            }
+        }
     }
 }

@@ -81,17 +81,30 @@ impl Adder {
     pub(super) fn add(self, sums: &mut [f32; M], a: Lanes<'_>, b: Others<'_>, factors: Option<&[f64; M]>) {
         for first in (0..a.values.len()).step_by(self.group) {
             let group = first..(first + self.group).min(a.values.len());
-            #[cfg(target_arch = "x86_64")]
-            if self.integers && self.fits() {
-                // SAFETY: `integers` says that the host has what the function needs.
-                #[allow(unsafe_code, reason = "callers must have the features")]
-                let added = unsafe { self.add_integers(sums, a, b, group.clone()) };
-                if added {
-                    continue;
-                }
-            }
-            self.add_doubles(sums, a, b, group, factors);
+            self.add_group(sums, a, b, group, factors);
         }
+    }
+
+    /// Adds the products of a group to the sums of a column.
+    #[inline(always)]
+    pub(super) fn add_group(
+        self,
+        sums: &mut [f32; M],
+        a: Lanes<'_>,
+        b: Others<'_>,
+        group: Range<usize>,
+        factors: Option<&[f64; M]>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        if self.integers && self.fits() {
+            // SAFETY: `integers` says that the host has what the function needs.
+            #[allow(unsafe_code, reason = "callers must have the features")]
+            let added = unsafe { self.add_integers(sums, a, b, group.clone()) };
+            if added {
+                return;
+            }
+        }
+        self.add_doubles(sums, a, b, group, factors);
     }
 
     /// Adds a group in doubles. Products are scaled by `factors` besides, which are powers of two or NaN.

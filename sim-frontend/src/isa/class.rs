@@ -109,6 +109,7 @@ pub struct Effects {
 
 impl OpClass {
     /// What its instructions may do.
+    #[inline]
     pub const fn effects(self) -> Effects {
         const NONE: Effects =
             Effects { control: false, loads: false, waits: false, lanes: false, differs: false };

@@ -48,38 +48,74 @@ impl Kind {
 /// The longest latency recorded, in core cycles; longer ones are recorded as this one.
 const LONGEST: u64 = 1 << 20;
 
+/// Transactions that are kept as they are: histograms of fewer would cost a launch more than its transactions do.
+const KEPT: usize = 1024;
+
 /// Latencies of transactions in core cycles, with a relative error of at most 1 %. Those of loads are from
 /// the issue of the access to the write of its registers, those of others to the end of their programs.
 #[derive(Clone, Debug, Default)]
-pub struct Latencies([Option<Histogram<u32>>; Kind::COUNT]);
+pub struct Latencies {
+    /// Those recorded since the last ones entered the histograms.
+    recent: Vec<(Kind, Cycle)>,
+    histograms: Histograms,
+}
+
+/// Histograms by kind, each made with its first transaction: many SMs of a small launch never have one.
+#[derive(Clone, Debug, Default)]
+struct Histograms([Option<Histogram<u32>>; Kind::COUNT]);
+
+impl Histograms {
+    fn of(&mut self, kind: usize) -> &mut Histogram<u32> {
+        self.0[kind].get_or_insert_with(empty)
+    }
+
+    fn enter(&mut self, recent: &[(Kind, Cycle)]) {
+        for &(kind, cycles) in recent {
+            self.of(kind.index()).saturating_record(cycles);
+        }
+    }
+}
 
 impl Latencies {
     /// Records a transaction that took `cycles` cycles.
     #[inline]
     pub fn record(&mut self, kind: Kind, cycles: Cycle) {
-        // Made with the first one: many SMs of a small launch never have one.
-        self.0[kind.index()].get_or_insert_with(empty).saturating_record(cycles);
+        if self.recent.len() == KEPT {
+            self.settle();
+        }
+        self.recent.push((kind, cycles));
+    }
+
+    #[inline(never)]
+    fn settle(&mut self) {
+        self.histograms.enter(&self.recent);
+        self.recent.clear();
     }
 
     /// Forgets all transactions.
     pub fn reset(&mut self) {
-        self.0.iter_mut().flatten().for_each(Histogram::reset);
+        let Self { recent, histograms } = self;
+        recent.clear();
+        let used = histograms.0.iter_mut().flatten().filter(|histogram| !histogram.is_empty());
+        used.for_each(Histogram::reset);
     }
 
-    /// Adds the histograms of another SM.
+    /// Adds the transactions of another SM.
     pub fn add(&mut self, other: &Self) {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
+        self.histograms.enter(&other.recent);
+        for (kind, other) in other.histograms.0.iter().enumerate() {
             if let Some(other) = other.as_ref().filter(|other| !other.is_empty()) {
                 // Both have the same bounds, so every value fits.
-                let added = own.get_or_insert_with(empty).add(other);
+                let added = self.histograms.of(kind).add(other);
                 debug_assert!(added.is_ok());
             }
         }
     }
 
     /// Percentiles of a kind; `None` if it has no transactions.
-    pub fn percentiles(&self, kind: Kind) -> Option<Percentiles> {
-        let histogram = self.0[kind.index()].as_ref().filter(|histogram| !histogram.is_empty());
+    pub fn percentiles(&mut self, kind: Kind) -> Option<Percentiles> {
+        self.settle();
+        let histogram = self.histograms.0[kind.index()].as_ref().filter(|histogram| !histogram.is_empty());
         histogram.map(|histogram| Percentiles {
             count: histogram.len(),
             min: histogram.min(),
@@ -124,5 +160,23 @@ mod tests {
         assert_eq!(one.percentiles(Kind::Load(Level::L1)), None);
         let longest = one.percentiles(Kind::Load(Level::Dram)).map_or(0, |p| p.max);
         assert!((LONGEST..LONGEST * 2).contains(&longest), "longer ones count as the longest: {longest}");
+    }
+
+    #[test]
+    fn more_transactions_than_are_kept_are_all_counted() {
+        let (mut one, mut sum) = (Latencies::default(), Latencies::default());
+        for cycles in 1..=(3 * KEPT as Cycle + 5) {
+            one.record(if cycles.is_multiple_of(3) { Kind::Store } else { Kind::Atomic }, 1 + cycles % 100);
+        }
+        sum.add(&one);
+        for latencies in [&mut one, &mut sum] {
+            let stores = latencies.percentiles(Kind::Store).map(|p| (p.count, p.min, p.max));
+            assert_eq!(stores, Some((KEPT as u64 + 1, 1, 100)));
+            assert_eq!(latencies.percentiles(Kind::Atomic).map(|p| p.count), Some(2 * KEPT as u64 + 4));
+        }
+        one.reset();
+        assert_eq!(one.percentiles(Kind::Store), None);
+        one.record(Kind::Store, 7);
+        assert_eq!(one.percentiles(Kind::Store).map(|p| (p.count, p.max)), Some((1, 7)));
     }
 }
