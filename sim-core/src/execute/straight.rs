@@ -74,7 +74,7 @@ impl<P: Reconvergence> Resident<P> {
                     break;
                 }
                 let LaneFile { rows, consts, .. } = &mut file;
-                let words = Words { memory: &mut *memory, rows: &mut **rows, consts, op, lanes: exec, banks };
+                let words = Words { memory: &mut *memory, rows, consts, op, lanes: exec, banks };
                 if words.access(set) == 0 {
                     break;
                 }
