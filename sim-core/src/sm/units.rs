@@ -62,24 +62,25 @@ impl Units {
         let mut servers = Box::new([[Servers::default(); ROOM]; MAX_SCHEDULERS]);
         let mut total = 0;
         // Classes that are others' units have their servers.
-        let owner = |class: UnitClass| spec.units.get(class).and_then(|unit| unit.with).unwrap_or(class);
-        let mut same = [0; ROOM];
-        for (set, class) in same.iter_mut().zip(UnitClass::ALL) {
-            let others =
-                UnitClass::ALL.iter().enumerate().filter(|(_, other)| owner(**other) == owner(class));
-            *set = others.fold(0, |set, (i, _)| set | 1 << i);
+        let units = UnitClass::ALL.map(|class| spec.units.get(class));
+        let mut owners = UnitClass::ALL.map(|class| class as usize);
+        for (owner, unit) in owners.iter_mut().zip(&units) {
+            *owner = unit.and_then(|unit| unit.with).map_or(*owner, |with| with as usize);
         }
-        for class in UnitClass::ALL {
-            if owner(class) != class {
+        let mut same = [0; ROOM];
+        for (class, unit) in units.iter().enumerate() {
+            let set = (0..UNIT_CLASSES).filter(|other| owners[*other] == class);
+            let set = set.fold(0, |set, other| set | 1 << other);
+            if set == 0 {
                 continue;
             }
-            let unit = spec.units.get(class);
-            let count = unit.map_or(1, |u| u.count.max(1)) as usize;
-            let shared = unit.is_none_or(|u| u.per == UnitScope::Sm);
-            for other in UnitClass::ALL.iter().filter(|other| owner(**other) == class) {
+            let count = unit.as_ref().map_or(1, |u| u.count.max(1)) as usize;
+            let shared = unit.as_ref().is_none_or(|u| u.per == UnitScope::Sm);
+            for other in (0..UNIT_CLASSES).filter(|other| set >> other & 1 == 1) {
+                same[other] = set;
                 for (scheduler, servers) in servers.iter_mut().enumerate().take(schedulers) {
                     let first = if shared { total } else { total + scheduler * count };
-                    servers[*other as usize] = Servers { first, count, shared: shared && schedulers > 1 };
+                    servers[other] = Servers { first, count, shared: shared && schedulers > 1 };
                 }
             }
             total += if shared { count } else { count * schedulers };
