@@ -377,7 +377,7 @@ mod tests {
             load: bool,
             data in prop_oneof![Just(2u16), 0u16..3],
             (address_64, scaled, offset) in (any::<bool>(), any::<bool>(), -9i64..9),
-            spoilt in proptest::option::weighted(0.2, (0usize..32, 0u32..4)),
+            spoilt in proptest::option::weighted(0.2, (0usize..32, 0u32..5)),
             shift in 4u32..=5,
         ) {
             let scale = if scaled && !address_64 { 2 } else { 0 };
@@ -399,6 +399,7 @@ mod tests {
                     0 => rows[0].0[lane] ^= 1,
                     1 => rows[1].0[lane] = 1,
                     2 => rows[0].0[lane] = u32::MAX - 15,
+                    3 => rows[0].0.iter_mut().for_each(|at| *at = at.wrapping_add(2)),
                     _ => rows[0].0[lane] = BYTES - 4,
                 }
             }

@@ -1,6 +1,7 @@
 //! The thread rules of CS §5.3.2 and the warp rules of §5.4.3.
 
 use sim_core::device::Options;
+use sim_core::monitor::Check;
 
 use crate::machine::{Run, chip, device, device_with, every_way, module, timed};
 
@@ -526,7 +527,7 @@ fn warps_that_a_barrier_releases_go_on_side_by_side() {
         })
     };
     let rounds = |body: &str| {
-        let begin = "setp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [room], 7;\n@%p st.shared.u32 [room+4], 100;\n\
+        let begin = ".reg .u32 %at;\nmov.u32 %at, room;\nsetp.eq.u32 %p, %t, 0;\n@%p st.shared.u32 [room], 7;\n@%p st.shared.u32 [room+4], 100;\n\
                      mov.u32 %n, 3;\nROUND:\nbar.sync 0;\nld.shared.u32 %a, [room];\nadd.u32 %r, %r, %a;\n";
         let end = "sub.u32 %n, %n, 1;\nsetp.ne.u32 %q, %n, 0;\n@%q bra ROUND;\nbar.sync 0;";
         module("", &format!("{begin}{body}{end}"))
@@ -538,6 +539,36 @@ fn warps_that_a_barrier_releases_go_on_side_by_side() {
          add.u32 %b, %b, %a;\nadd.u32 %b, %b, 2;\n@%p st.shared.u32 [room], %b;\n@%p st.shared.u32 [room+4], %b;\n",
     );
     assert_eq!(sides(&from_memory), [(); 3].map(|()| vec![7 + 9 + 11 + 100 + 9 + 11; 256]));
+    // By an address in a register too.
+    let by_register = |text: &str| text.replace("[room", "[%at");
+    assert_eq!(sides(&by_register(&at_once)), [(); 3].map(|()| vec![7 + 9 + 11; 256]));
+    assert_eq!(sides(&by_register(&from_memory)), [(); 3].map(|()| vec![7 + 9 + 11 + 100 + 9 + 11; 256]));
+}
+
+/// What follows one another is counted as if it were executed one by one: guards that hold for some threads or none,
+/// instructions that stand for several of the machine's.
+#[test]
+fn straight_runs_are_counted_as_their_instructions_are() {
+    let body = ".reg .u32 %at;\nmov.u32 %at, room;\nmad.lo.u32 %at, %t, 4, %at;\nst.shared.u32 [%at], %t;\nmov.u32 %n, 5;\n\
+                ROUND:\nsetp.lt.u32 %p, %t, %n;\n@%p add.u32 %r, %r, %t;\n@!%p mul.lo.u32 %a, %t, %n;\n\
+                div.u32 %a, %t, %n;\n@%p ld.shared.u32 %b, [%at];\n@%p bra NEXT;\nxor.b32 %r, %r, 3;\n\
+                mul.lo.u32 %r, %r, 5;\nNEXT:\nadd.u32 %r, %r, %a;\nsub.u32 %n, %n, 1;\nsetp.ne.u32 %q, %n, 0;\n\
+                @%q bra ROUND;";
+    for policy in ["crs_stack", "pdom_stack", "lowest_first"] {
+        let counts = |functional: bool, check: Check| {
+            let device = device_with(chip(|_| ()), policy, |options| Options { check, ..options });
+            let mut run = Run::new(device, &module("", body), false, 64);
+            run.launch(1, 64, functional).expect("a launch");
+            run.wait().unwrap_or_else(|e| panic!("{policy}: {e}"));
+            let kernel = &run.report().kernels[0];
+            let counts = [kernel.warp_instructions, kernel.thread_instructions, kernel.machine_instructions];
+            (counts, kernel.control_instructions, run.words())
+        };
+        let one_by_one = counts(true, Check::Full);
+        assert_eq!(counts(true, Check::Safety), one_by_one, "{policy}");
+        assert_eq!(counts(true, Check::Off), one_by_one, "{policy}");
+        assert_eq!(counts(false, Check::Safety), one_by_one, "{policy}");
+    }
 }
 
 /// How a block's warps take turns does not depend on who was in its place before: warp 0, which no barrier has released, goes on to

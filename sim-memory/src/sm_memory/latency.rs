@@ -178,5 +178,8 @@ mod tests {
         assert_eq!(one.percentiles(Kind::Store), None);
         one.record(Kind::Store, 7);
         assert_eq!(one.percentiles(Kind::Store).map(|p| (p.count, p.max)), Some((1, 7)));
+        one.record(Kind::Store, 7);
+        one.reset();
+        assert_eq!(one.percentiles(Kind::Store), None);
     }
 }
