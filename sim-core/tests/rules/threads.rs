@@ -540,7 +540,10 @@ fn warps_that_a_barrier_releases_go_on_side_by_side() {
     );
     assert_eq!(sides(&from_memory), [(); 3].map(|()| vec![7 + 9 + 11 + 100 + 9 + 11; 256]));
     // By an address in a register too.
-    let by_register = |text: &str| text.replace("[room", "[%at");
+    let by_register = |text: &str| {
+        let later = "bar.sync 0;\nadd.u32 %r, %r, 1;\nsub.u32 %r, %r, 1;\nld.shared";
+        text.replace("bar.sync 0;\nld.shared", later).replace("[room", "[%at")
+    };
     assert_eq!(sides(&by_register(&at_once)), [(); 3].map(|()| vec![7 + 9 + 11; 256]));
     assert_eq!(sides(&by_register(&from_memory)), [(); 3].map(|()| vec![7 + 9 + 11 + 100 + 9 + 11; 256]));
 }
@@ -552,9 +555,9 @@ fn straight_runs_are_counted_as_their_instructions_are() {
     let body = ".reg .u32 %at;\nmov.u32 %at, room;\nmad.lo.u32 %at, %t, 4, %at;\nst.shared.u32 [%at], %t;\nmov.u32 %n, 5;\n\
                 ROUND:\nsetp.lt.u32 %p, %t, %n;\n@%p add.u32 %r, %r, %t;\n@!%p mul.lo.u32 %a, %t, %n;\n\
                 div.u32 %a, %t, %n;\n@%p ld.shared.u32 %b, [%at];\n@%p bra NEXT;\nxor.b32 %r, %r, 3;\n\
-                mul.lo.u32 %r, %r, 5;\nNEXT:\nadd.u32 %r, %r, %a;\nsub.u32 %n, %n, 1;\nsetp.ne.u32 %q, %n, 0;\n\
+                mul.lo.u32 %r, %r, 5;\nst.shared.u32 [%at], %r;\nNEXT:\nrem.u32 %a, %a, 7;\nadd.u32 %r, %r, %a;\nsub.u32 %n, %n, 1;\nsetp.ne.u32 %q, %n, 0;\n\
                 @%q bra ROUND;";
-    for policy in ["crs_stack", "pdom_stack", "lowest_first"] {
+    for policy in ["crs_stack", "pdom_stack", "min_pc"] {
         let counts = |functional: bool, check: Check| {
             let device = device_with(chip(|_| ()), policy, |options| Options { check, ..options });
             let mut run = Run::new(device, &module("", body), false, 64);
