@@ -286,7 +286,7 @@ impl Code {
                     },
                     injected: info.injected,
                     bookkeeping: info.injected || info.by_hand,
-                    words: is_words(op.class, op),
+                    words: is_words(op),
                     drain,
                     inverted: info.inverted,
                     guard: op.guard,
@@ -441,12 +441,12 @@ fn parameter_rows(rows: &mut Vec<u32>, consts: usize, offset: u32, words: u32) -
 const FAR: u64 = 1 << 30;
 
 /// True if an operation is a load or store of one word a lane in shared memory.
-pub(crate) fn is_words(class: OpClass, op: &Op) -> bool {
+pub(crate) fn is_words(op: &Op) -> bool {
     let Extra::Memory(facts) = &op.extra else { return false };
     let word = (facts.element_bytes, facts.vector, facts.reg_bits) == (4, 1, 32);
     let near = !facts.address_64 || op.imm.unsigned_abs() < FAR;
     let plain = word && near && !facts.of_warp && op.src[0].is_some();
-    plain && facts.space == StateSpace::Shared && matches!(class, OpClass::Load | OpClass::Store)
+    plain && facts.space == StateSpace::Shared && matches!(op.class, OpClass::Load | OpClass::Store)
 }
 
 /// True if the operation is an acquire that leaves the SM: accesses that follow it in program order must be

@@ -46,6 +46,8 @@ pub mod tensor_counts;
 pub mod tensor_map;
 pub mod texture;
 pub mod touched;
+#[cfg(target_arch = "x86_64")]
+mod vectors;
 pub mod warp;
 pub mod wheel;
 pub mod writes;

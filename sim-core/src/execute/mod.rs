@@ -113,8 +113,8 @@ pub enum Stepped<R> {
 
 impl<P: Reconvergence> Resident<P> {
     /// Runs the next instruction of `split` [thr-dop] [thr-mov] [thr-setp], in both modes. A data operation, or an access of
-    /// words in shared memory that nobody observes, is handed to `issuer` as soon as its lanes have executed it; any other is
-    /// executed at the issuer's time.
+    /// words in shared memory or a branch of threads that stay together, which nobody observes, is handed to `issuer` as soon as its
+    /// lanes have executed it; any other is executed at the issuer's time.
     ///
     /// # Errors
     /// `⊥`, a fault of the program, or a violated check; the split has not advanced.

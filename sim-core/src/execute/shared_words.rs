@@ -123,9 +123,7 @@ mod in_groups {
     use std::arch::x86_64::*;
 
     use super::*;
-
-    /// Bytes of the words of eight lanes.
-    const GROUP_BYTES: usize = 4 * 8;
+    use crate::vectors::{self, BYTES};
 
     /// Where groups of eight lanes begin, whose addresses are consecutive words or one word.
     struct Groups {
@@ -201,18 +199,17 @@ mod in_groups {
                 let mut values = row;
                 for i in 0..4 {
                     let from = &self.memory[starts[i] as usize..];
-                    let (Some(word), all) = (from.first_chunk::<4>(), from.first_chunk::<GROUP_BYTES>())
-                    else {
+                    let (Some(word), all) = (from.first_chunk::<4>(), from.first_chunk::<BYTES>()) else {
                         return 0;
                     };
                     values[i] = match all {
-                        Some(all) if alike >> i & 1 == 0 => load_bytes(all),
+                        Some(all) if alike >> i & 1 == 0 => vectors::load_bytes(all),
                         _ => _mm256_set1_epi32(i32::from_le_bytes(*word)),
                     };
                 }
                 let Some(to) = self.rows.get_mut(usize::from(op.dst[0].0)) else { return 0 };
                 for (to, values) in to.0.as_chunks_mut::<8>().0.iter_mut().zip(&values) {
-                    store(to, *values);
+                    vectors::store(to, *values);
                 }
             } else {
                 let values = read_row(self.rows, self.consts, op.src[1]).as_chunks::<8>().0;
@@ -223,7 +220,7 @@ mod in_groups {
                         let Some(to) = to.first_chunk_mut::<4>() else { return 0 };
                         *to = values[i][7].to_le_bytes();
                     } else {
-                        let Some(to) = to.first_chunk_mut::<GROUP_BYTES>() else { return 0 };
+                        let Some(to) = to.first_chunk_mut::<BYTES>() else { return 0 };
                         store_bytes(to, &values[i]);
                     }
                 }
@@ -233,7 +230,7 @@ mod in_groups {
             }
             let mut at = [0; WARP_LANES];
             for (to, addresses) in at.as_chunks_mut::<8>().0.iter_mut().zip(&addresses) {
-                store(to, *addresses);
+                vectors::store(to, *addresses);
             }
             turns_of(at, self.lanes, [least, most], self.banks)
         }
@@ -244,37 +241,13 @@ mod in_groups {
     fn load(row: &[u32; WARP_LANES]) -> [__m256i; 4] {
         let mut words = [_mm256_setzero_si256(); 4];
         for (to, words) in words.iter_mut().zip(row.as_chunks::<8>().0) {
-            // SAFETY: eight words are read of an array of eight.
-            #[allow(unsafe_code, reason = "vectors have no safe loads")]
-            unsafe {
-                *to = _mm256_loadu_si256(words.as_ptr().cast());
-            }
+            *to = vectors::load(words);
         }
         words
     }
 
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    fn load_bytes(from: &[u8; GROUP_BYTES]) -> __m256i {
-        // SAFETY: 32 bytes are read of an array of as many.
-        #[allow(unsafe_code, reason = "vectors have no safe loads")]
-        unsafe {
-            _mm256_loadu_si256(from.as_ptr().cast())
-        }
-    }
-
-    #[target_feature(enable = "avx2")]
-    #[inline]
-    fn store(to: &mut [u32; 8], words: __m256i) {
-        // SAFETY: there is room for eight words.
-        #[allow(unsafe_code, reason = "vectors have no safe stores")]
-        unsafe {
-            _mm256_storeu_si256(to.as_mut_ptr().cast(), words);
-        }
-    }
-
     #[inline(always)]
-    fn store_bytes(to: &mut [u8; GROUP_BYTES], words: &[u32; 8]) {
+    fn store_bytes(to: &mut [u8; BYTES], words: &[u32; 8]) {
         for (to, word) in to.as_chunks_mut::<4>().0.iter_mut().zip(words) {
             *to = word.to_le_bytes();
         }
@@ -404,7 +377,7 @@ mod tests {
                 }
             }
             let op = op(if load { OpClass::Load } else { OpClass::Store }, data, offset * 4, address_64, scale);
-            prop_assert!(is_words(op.class, &op));
+            prop_assert!(is_words(&op));
             let memory: Vec<u8> = (0..BYTES).map(|i| (i * 7 + i / 256) as u8).collect();
             let (mut expected_memory, mut expected_rows) = (memory.clone(), rows.clone());
             let banks = 1 << shift;
@@ -443,8 +416,8 @@ mod tests {
         change(&mut others[3], |facts| facts.of_warp = true);
         others[4].imm = 1 << 30;
         others[5].src[0] = Row::NONE;
-        assert!(is_words(OpClass::Load, &word) && is_words(OpClass::Store, &word));
-        assert!(!is_words(OpClass::Atomic, &word));
-        assert!(others.iter().all(|op| !is_words(OpClass::Load, op)));
+        assert!(is_words(&word) && is_words(&op(OpClass::Store, 2, 8, true, 0)));
+        assert!(!is_words(&op(OpClass::Atomic, 2, 8, true, 0)));
+        assert!(others.iter().all(|op| !is_words(op)));
     }
 }

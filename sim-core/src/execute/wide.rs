@@ -7,6 +7,8 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 use crate::instruction_set::InstructionSet;
 use crate::reconvergence::Lanes;
 use crate::registers::{LaneRow, read_row};
+#[cfg(target_arch = "x86_64")]
+use crate::vectors;
 
 /// The least and the greatest of 32 addresses, and the bits set in any.
 #[inline(always)]
@@ -30,14 +32,13 @@ fn span_here(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-#[allow(unsafe_code, reason = "callers must have the feature; arrays are loaded as vectors")]
-unsafe fn span_avx2(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
+fn span_avx2(at: &[u32; WARP_LANES]) -> (u32, u32, u32) {
     use std::arch::x86_64::*;
-    // SAFETY: four loads of 32 bytes within the 128 bytes of `at`; unaligned loads are allowed.
-    let [a, b, c, d] = unsafe {
-        let base = at.as_ptr().cast::<__m256i>();
-        [0, 1, 2, 3].map(|i| _mm256_loadu_si256(base.add(i)))
-    };
+    let mut words = [_mm256_setzero_si256(); 4];
+    for (words, at) in words.iter_mut().zip(at.as_chunks::<8>().0) {
+        *words = vectors::load(at);
+    }
+    let [a, b, c, d] = words;
     let least = _mm256_min_epu32(_mm256_min_epu32(a, b), _mm256_min_epu32(c, d));
     let most = _mm256_max_epu32(_mm256_max_epu32(a, b), _mm256_max_epu32(c, d));
     let bits = _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d));
@@ -97,21 +98,19 @@ fn gather_each(memory: &[u8], at: &[u32; 8], out: &mut [u32; 8]) -> Option<()> {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
-#[allow(unsafe_code, reason = "callers must have the feature; arrays are loaded as vectors")]
-unsafe fn gather_avx2(memory: &[u8], at: &[u32; WARP_LANES], out: &mut [u32; WARP_LANES]) -> bool {
+fn gather_avx2(memory: &[u8], at: &[u32; WARP_LANES], out: &mut [u32; WARP_LANES]) -> bool {
     use std::arch::x86_64::*;
     let apart = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
     for (at, out) in at.as_chunks::<8>().0.iter().zip(out.as_chunks_mut::<8>().0) {
-        // SAFETY: 32 bytes of an array of as many.
-        let all = unsafe { _mm256_loadu_si256(at.as_ptr().cast()) };
+        let all = vectors::load(at);
         let first = _mm256_set1_epi32(at[0].cast_signed());
         let start = at[0] as usize;
         let words = if _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, _mm256_add_epi32(first, apart))) == -1 {
-            let Some(words) = memory.get(start..).and_then(|rest| rest.first_chunk::<32>()) else {
+            let Some(words) = memory.get(start..).and_then(|rest| rest.first_chunk::<{ vectors::BYTES }>())
+            else {
                 return false;
             };
-            // SAFETY: 32 bytes of an array of as many.
-            unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+            vectors::load_bytes(words)
         } else if _mm256_movemask_epi8(_mm256_cmpeq_epi32(all, first)) == -1 {
             let Some(word) = memory.get(start..).and_then(|rest| rest.first_chunk::<4>()) else {
                 return false;
@@ -123,8 +122,7 @@ unsafe fn gather_avx2(memory: &[u8], at: &[u32; WARP_LANES], out: &mut [u32; WAR
             }
             continue;
         };
-        // SAFETY: 32 bytes of an array of as many.
-        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), words) };
+        vectors::store(out, words);
     }
     true
 }

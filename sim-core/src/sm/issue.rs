@@ -412,7 +412,7 @@ impl<P: Reconvergence> Sm<P> {
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
             }
-            // `issue_control`.
+            // Not here: `issue_control` has these.
             Step::Control | Step::Again => {}
             Step::Product { shared } => {
                 occupancy = 1;

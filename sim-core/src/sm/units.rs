@@ -137,17 +137,17 @@ impl Units {
         } else {
             self.occupy_one_of(first..first + count, until)
         };
-        let same = self.same[class % ROOM];
-        let (first, users) = if shared { (0, self.schedulers) } else { (scheduler, 1) };
-        for user in first..first + users {
+        // Most classes have servers of their own.
+        let others = self.same[class % ROOM] & !(1 << (class % ROOM));
+        let users = if shared { 0..self.schedulers } else { scheduler..scheduler + 1 };
+        for user in users {
             let own = &mut self.of[user % MAX_SCHEDULERS];
             own.free[class % ROOM] = free;
             own.busy_until = free.max(own.busy_until);
-            // Most classes have servers of their own.
-            let mut others = same & !(1 << (class % ROOM));
-            while others != 0 {
-                own.free[others.trailing_zeros() as usize % ROOM] = free;
-                others &= others - 1;
+            let mut classes = others;
+            while classes != 0 {
+                own.free[classes.trailing_zeros() as usize % ROOM] = free;
+                classes &= classes - 1;
             }
         }
     }

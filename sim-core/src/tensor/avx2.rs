@@ -16,6 +16,7 @@ use super::fragments;
 use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
 use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, SPECIAL, Sums};
 use crate::registers::LaneRow;
+use crate::vectors;
 
 /// Whether [`tiles`] has products of these types.
 pub(super) fn has(product: &Product<'_>) -> bool {
@@ -172,7 +173,7 @@ fn eight<T, const L: usize>(lanes: &mut [T; L], half: usize) -> &mut [T; 8] {
 fn by_thread(register: &Lanes32) -> [__m256i; 4] {
     let mut rows = [_mm256_setzero_si256(); 4];
     for (row, words) in rows.iter_mut().zip(register.as_chunks::<8>().0) {
-        *row = load(words);
+        *row = vectors::load(words);
     }
     let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     let mut words = transposed(rows);
@@ -191,7 +192,7 @@ fn of_threads(mut words: [__m256i; 4], register: &mut Lanes32) {
         words[t] = _mm256_permutevar8x32_epi32(words[t], order);
     }
     for (to, row) in register.as_chunks_mut::<8>().0.iter_mut().zip(&transposed(words)) {
-        store_words(to, *row);
+        vectors::store(to, *row);
     }
 }
 
@@ -542,16 +543,6 @@ fn sign(integers: __m256i) -> __m256 {
 
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn load(words: &[u32; 8]) -> __m256i {
-    // SAFETY: eight words are read of an array of eight.
-    #[allow(unsafe_code, reason = "vectors have no safe loads")]
-    unsafe {
-        _mm256_loadu_si256(words.as_ptr().cast())
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-#[inline]
 fn split(lanes: &[f32; M]) -> [__m256; 2] {
     // SAFETY: two times eight numbers are read of an array of sixteen.
     #[allow(unsafe_code, reason = "vectors have no safe loads")]
@@ -577,16 +568,6 @@ fn store(to: &mut [f32; 8], lanes: __m256) {
     #[allow(unsafe_code, reason = "vectors have no safe stores")]
     unsafe {
         _mm256_storeu_ps(to.as_mut_ptr(), lanes);
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn store_words(to: &mut [u32; 8], lanes: __m256i) {
-    // SAFETY: there is room for eight lanes.
-    #[allow(unsafe_code, reason = "vectors have no safe stores")]
-    unsafe {
-        _mm256_storeu_si256(to.as_mut_ptr().cast(), lanes);
     }
 }
 
@@ -639,7 +620,7 @@ mod tests {
             // SAFETY: the host has both features.
             #[allow(unsafe_code, reason = "vectors that not every host has")]
             unsafe {
-                let words = load(&numbers.map(i32::cast_unsigned));
+                let words = vectors::load(&numbers.map(i32::cast_unsigned));
                 store(&mut rounded[0], toward_zero_in_single(words));
                 store(&mut rounded[1], toward_zero(words, 23));
             }
