@@ -6,7 +6,7 @@
 pub enum InstructionSet {
     /// What every host of the target has.
     Baseline,
-    /// AVX2 and FMA.
+    /// AVX2, FMA and conversions of halves, which hosts with AVX2 have.
     Avx2Fma,
     /// AVX-512 F, BW, DQ, VL.
     Avx512,
@@ -20,6 +20,7 @@ impl InstructionSet {
         {
             let avx2 = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
                 && is_x86_feature_detected!("bmi1")
                 && is_x86_feature_detected!("bmi2")
                 && is_x86_feature_detected!("lzcnt")

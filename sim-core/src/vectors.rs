@@ -27,6 +27,17 @@ pub(crate) fn load_bytes(bytes: &[u8; BYTES]) -> __m256i {
     }
 }
 
+/// Four words, twice.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(crate) fn load_twice(words: &[u32; 4]) -> __m256i {
+    // SAFETY: four words are read of an array of four; they need no alignment.
+    #[allow(unsafe_code, reason = "vectors have no safe loads")]
+    unsafe {
+        _mm256_broadcastsi128_si256(_mm_loadu_si128(words.as_ptr().cast()))
+    }
+}
+
 /// Writes eight words.
 #[target_feature(enable = "avx2")]
 #[inline]

@@ -100,7 +100,8 @@ impl Element {
 
     /// Elements of a register.
     pub const fn packed(self) -> usize {
-        self.register_bits() / self.bits()
+        // Both are powers of two; nobody divides at each product of a run.
+        self.register_bits() >> self.bits().trailing_zeros()
     }
 }
 
@@ -343,7 +344,10 @@ impl Matrix {
     pub fn registers(&self) -> [usize; 4] {
         let [m, n, k] = [self.shape.m, self.shape.n, self.shape.k].map(usize::from);
         let [d, a, b, c] = self.types;
-        let each = |elements: usize, ty: Element| elements.div_ceil(32 * ty.packed());
+        let each = |elements: usize, ty: Element| {
+            let of_warp = 32 * ty.packed();
+            (elements + of_warp - 1) >> of_warp.trailing_zeros()
+        };
         if self.is_quad() {
             let sums = |ty: Element| if ty == Element::F16 { 4 } else { 8 };
             return [sums(d), 2, 2, sums(c)];

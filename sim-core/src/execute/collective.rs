@@ -82,6 +82,7 @@ impl<P: Reconvergence> Resident<P> {
             self.advance(split, w)?;
             return Ok(Step::Done);
         };
+        let all = matches!(members, Members::All);
         let masks = match members {
             Members::Row(row) => read_row(&self.warps[w].rows, &code.consts, row),
             Members::All if exec != mask => {
@@ -98,7 +99,7 @@ impl<P: Reconvergence> Resident<P> {
             Members::All => &[LaneMask::MAX; WARP_LANES],
         };
         let wanted = masks[first_lane(exec)];
-        if Lanes(exec).all(|l| masks[l as usize] == wanted) {
+        if all || Lanes(exec).all(|l| masks[l as usize] == wanted) {
             self.complete_mask(w, mask, exec, wanted)?;
             if wanted & self.warps[w].live() & !exec == 0 && !self.lacks_registers(w, code, op) {
                 self.compute(w, &kernels[self.warps[w].kernel], &[(pc, exec)])?;

@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::error::Violation;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{LaneRow, read_row, write_element};
-use crate::tensor::{self, Lanes32, Product, RESULTS, Scratch};
+use crate::tensor::{self, Lanes32, Product, RESULTS, SOURCES, Scratch};
 
 /// Rows of a matrix, and bytes of a row.
 const ROWS: u32 = 8;
@@ -87,22 +87,31 @@ impl<P: Reconvergence> Resident<P> {
             return Err(Violation::new("matrix", lanes, "the chip has no tensor cores"));
         };
         let wide = mma.matrix.types[1] == Element::F64;
-        let mut scratch = self.scratch.take().unwrap_or_else(Scratch::new);
-        let mut sources = std::mem::take(&mut scratch.sources);
-        sources.clear();
+        let registers = mma.registers();
+        let fragments = code.program.fragments(mma);
         let rows = &self.warps[w].rows;
-        for row in code.program.fragments(mma) {
-            for row in [*row, Row(row.0.wrapping_add(1))].into_iter().take(1 + usize::from(wide)) {
-                sources.push(*read_row(rows, &code.consts, row));
-            }
-        }
-        let [written, parts @ ..] = mma.registers();
-        if sources.len() != parts[..3].iter().sum::<usize>() * (1 + usize::from(wide)) + parts[3] + parts[4] {
+        let mut sources = [&[0; WARP_LANES]; SOURCES];
+        let each = 1 + usize::from(wide);
+        if fragments.is_empty() || fragments.len() * each > SOURCES {
             let reason = "internal error: a decoded product of matrices lacks operands";
             return Err(Violation::new("matrix", lanes, reason));
         }
+        for (sources, row) in sources.chunks_mut(each).zip(fragments) {
+            for (i, source) in sources.iter_mut().enumerate() {
+                *source = read_row(rows, &code.consts, Row(row.0.wrapping_add(i as u16)));
+            }
+        }
+        let sources = &mut sources[..fragments.len() * each];
+        let mut selectors = [[0; WARP_LANES]; SCALE_SOURCES];
         if let Some(scale) = mma.matrix.scale {
-            scale_selectors(scale, &mut sources)?;
+            let (_, own) = sources.split_at_mut(sources.len().saturating_sub(SCALE_SOURCES));
+            for (to, from) in selectors.iter_mut().zip(own.iter()) {
+                *to = **from;
+            }
+            scale_selectors(scale, &mut selectors)?;
+            for (to, from) in own.iter_mut().zip(&selectors) {
+                *to = from;
+            }
         }
         let form = code.program.forms.get(usize::from(op.form));
         let product = Product {
@@ -111,14 +120,15 @@ impl<P: Reconvergence> Resident<P> {
             rounding: form.and_then(|form| form.mods.rounding),
             warp: true,
             keeps_a: false,
-            sources: &sources,
+            registers,
+            sources,
         };
+        let mut scratch = self.scratch.take().unwrap_or_else(Scratch::new);
         let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
         tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
-        scratch.sources = sources;
         self.scratch = Some(scratch);
         let rows = &mut self.warps[w].rows;
-        for (i, to) in op.dst.iter().enumerate().take(written) {
+        for (i, to) in op.dst.iter().enumerate().take(registers[0]) {
             let at = usize::from(to.0);
             if wide {
                 if let Some(pair) = rows.get_mut(at..at + 2) {
@@ -209,9 +219,8 @@ impl<P: Reconvergence> Resident<P> {
 
 /// The bytes and threads that hold the scales of A and B are those that there are, the same for all threads; of their
 /// registers sixteen bits count.
-fn scale_selectors(scale: BlockScale, sources: &mut [Lanes32]) -> Result<(), Violation> {
+fn scale_selectors(scale: BlockScale, sources: &mut [Lanes32; SCALE_SOURCES]) -> Result<(), Violation> {
     let bytes = scale.first_bytes();
-    let first = sources.len().saturating_sub(SCALE_SOURCES);
     let places = [
         (1, "byte-id-a", bytes),
         (2, "thread-id-a", &[0, 1]),
@@ -219,7 +228,7 @@ fn scale_selectors(scale: BlockScale, sources: &mut [Lanes32]) -> Result<(), Vio
         (5, "thread-id-b", &[0, 1, 2, 3]),
     ];
     for (place, name, allowed) in places {
-        let Some(row) = sources.get_mut(first + place) else { continue };
+        let Some(row) = sources.get_mut(place) else { continue };
         row.iter_mut().for_each(|value| *value &= 0xffff);
         let differ =
             (0..WARP_LANES).filter(|lane| row[*lane] != row[0]).fold(0, |mask, lane| mask | 1 << lane);

@@ -19,9 +19,12 @@ use crate::error::Violation;
 use crate::monitor::Check;
 use crate::reconvergence::Reconvergence;
 use crate::register_pool::RegisterPool;
-use crate::registers::{LaneRow, guard, read_element, read_row};
+use crate::registers::{LaneRow, guard, read_row};
 use crate::tensor::shared_matrix::{Descriptor, PIECE_BYTES};
 use crate::tensor::{self, Lanes32, N as COLUMNS, Product, RESULTS, SOURCES, Scratch};
+
+/// What stands for a register that is not read.
+const NONE: Lanes32 = [0; WARP_LANES];
 
 /// A matrix in shared memory: its descriptor, and whether pieces hold neighbours across K.
 #[derive(Clone, Copy)]
@@ -120,11 +123,11 @@ impl<P: Reconvergence> Resident<P> {
 
     /// The value of a descriptor, which is the same in all threads.
     fn descriptor(&self, w: usize, code: &Code, row: Row, name: char) -> Result<Descriptor, Violation> {
-        let rows = &self.warps[w].rows;
-        let value = |lane| read_element(rows, &code.consts, row, lane, 64);
-        let bits = value(0);
-        let other =
-            (0..WARP_LANES as u32).filter(|&lane| value(lane) != bits).fold(0, |all, lane| all | 1 << lane);
+        let half = |row| read_row(&self.warps[w].rows, &code.consts, row);
+        let (low, high) = (half(row), half(Row(row.0.wrapping_add(1))));
+        let bits = u64::from(low[0]) | u64::from(high[0]) << 32;
+        let differs = |lane: usize| low[lane] != low[0] || high[lane] != high[0];
+        let other = (0..WARP_LANES).fold(0, |all, lane| all | LaneMask::from(differs(lane)) << lane);
         if other != 0 && self.world.check != Check::Off {
             let reason = format!("the descriptor of {name} differs from that of the warp's first thread");
             return Err(Violation::new("wgmma", other, reason));
@@ -165,7 +168,8 @@ impl<P: Reconvergence> Resident<P> {
         let [read, written] = code.program.wgmma_rows(wgmma);
         let matrix = tile(&wgmma.matrix);
         let mma = MmaOp { matrix, selector: wgmma.selector, half: None, rows: 0, slots: (0, 0) };
-        let [d_tile, a_tile, b_tile, c_tile, e_tile, _] = mma.registers();
+        let registers = mma.registers();
+        let [d_tile, a_tile, b_tile, c_tile, e_tile, _] = registers;
         let tiles = usize::from(wgmma.matrix.shape.n) / COLUMNS;
         let used = a_tile + b_tile + c_tile + e_tile;
         if written.len() != d || d != tiles * d_tile || used > SOURCES {
@@ -175,31 +179,37 @@ impl<P: Reconvergence> Resident<P> {
         let mut scratch = self.scratch.take().unwrap_or_else(Scratch::new);
         let warp = &self.warps[w];
         let memory = self.blocks[warp.block].as_ref().map_or(&[][..], |block| block.shared.bytes());
-        let register = |row: &Row| *read_row(&warp.rows, &code.consts, *row);
-        let mut sources = [[0; WARP_LANES]; SOURCES];
-        for (i, to) in sources[..a_tile].iter_mut().enumerate() {
+        let register = |row: &Row| read_row(&warp.rows, &code.consts, *row);
+        // Pieces of A, and of B for each tile anew.
+        let mut pieces = std::mem::take(&mut scratch.pieces);
+        pieces.resize(a_tile + b_tile, NONE);
+        for (i, to) in pieces[..a_tile].iter_mut().enumerate() {
             *to = match &of_a {
                 // Registers alternate between the upper and the lower eight rows.
                 Some(of_a) => of_a.core(memory, 2 * rank + i as u32 % 2, i as u32 / 2)?,
-                None => register(&read[i]),
+                None => *register(&read[i]),
             };
             if wgmma.negated {
                 negate(to, wgmma.matrix.types[1]);
             }
         }
-        if e_tile > 0 {
-            sources[used - 1] = read.last().map_or([0; WARP_LANES], register);
-        }
         let sums = if adds != 0 { read.get(a..a + d).unwrap_or_default() } else { &[] };
         let mut out = std::mem::take(&mut scratch.wide);
         out.clear();
+        let mut results = [LaneRow(NONE); RESULTS];
         for column in 0..tiles {
             for piece in 0..b_tile {
-                sources[a_tile + piece] = of_b.core(memory, column as u32, piece as u32)?;
+                pieces[a_tile + piece] = of_b.core(memory, column as u32, piece as u32)?;
+            }
+            let mut sources = [&NONE; SOURCES];
+            for (to, piece) in sources.iter_mut().zip(&pieces) {
+                *to = piece;
             }
             for i in 0..c_tile {
-                let own = sums.get(column * c_tile + i).map_or([0; WARP_LANES], register);
-                sources[a_tile + b_tile + i] = own;
+                sources[a_tile + b_tile + i] = sums.get(column * c_tile + i).map_or(&NONE, register);
+            }
+            if e_tile > 0 {
+                sources[used - 1] = read.last().map_or(&NONE, register);
             }
             let product = Product {
                 op: &mma,
@@ -207,9 +217,9 @@ impl<P: Reconvergence> Resident<P> {
                 rounding: None,
                 warp: false,
                 keeps_a: column > 0,
+                registers,
                 sources: &sources[..used],
             };
-            let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
             tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
             out.extend_from_slice(&results[..d_tile]);
         }
@@ -220,7 +230,7 @@ impl<P: Reconvergence> Resident<P> {
                 *row = *result;
             }
         }
-        scratch.wide = out;
+        (scratch.wide, scratch.pieces) = (out, pieces);
         self.scratch = Some(scratch);
         self.computed = Step::Product { shared: shared_cycles(wgmma, self.world.latency.banks) };
         Ok(())

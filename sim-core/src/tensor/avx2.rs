@@ -1,22 +1,104 @@
-//! Products of floating-point elements with AVX2, to the same bits as `float` and `sums` give. Intrinsics, since
-//! compilers make vectors along K of these loops, or none.
+//! Products of tiles of 16 by 8 with AVX2, to the same bits as `float` and `sums` give. Intrinsics, since compilers make vectors
+//! along K of these loops, or none.
 //!
-//! Sums of ordinary products are added in integers of 32 bits: exponents of all rows are one vector of 16-bit integers,
-//! values are two of single precision. Aligned terms are truncated by their conversion to integers. Two sums are kept,
-//! of every other four terms, so that each fits. The elements of a sparse A are put where they stand among all: zeros change
-//! no sum.
+//! Tiles have products here where all numbers are ordinary: nothing is infinite or NaN, and neither scales nor rounded sums
+//! leave the normal numbers of single precision. Aligned terms are truncated by their conversion to integers of 32 bits, and added
+//! as these. Two sums are kept, of every other four terms, so that each fits. The exponents of the sixteen rows of a column
+//! are one vector of 16-bit integers, which are the upper halves of powers of two in single precision.
 
 use std::arch::x86_64::*;
-use std::ops::Range;
 
 use sim_frontend::matrix::Element;
 
 use super::float::{adder, least_exponent};
 use super::fragments;
-use super::scratch::{FLOATS, Lanes32, M, N, Product, RESULTS, Scratch};
-use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, SPECIAL, Sums};
+use super::scratch::{Eight, FLOATS, Lanes32, M, N, Product, RESULTS, Scratch, Tile};
+use super::sums::{Adder, LEAST_HALF, Sums};
 use crate::registers::LaneRow;
-use crate::vectors;
+use crate::vectors::{self, load, store};
+
+/// Bits below an exponent in the upper half of a single.
+const FIELD: u32 = 7;
+/// What the exponent of a single is biased by.
+const BIAS: i32 = 127;
+/// Largest exponents of a group that is added here lie within these bounds.
+const ORDINARY: [i32; 2] = [-60, 100];
+
+/// The rows of A and D, and the columns of B, that the lanes of a vector have.
+const ORDER: [usize; N] = [0, 2, 4, 6, 1, 3, 5, 7];
+
+/// How a type's elements lie in words, and what they become singles by.
+struct Form {
+    /// A magnitude is moved down so far from below the sign of a word, masked, and multiplied by this power of two.
+    down: i32,
+    mask: u32,
+    factor: f32,
+    /// Greater magnitudes are infinite or NaN.
+    greatest: f32,
+    /// Subnormal elements have this exponent, as their sums of exponents are made of.
+    least: i16,
+    /// Subnormal elements are subnormal singles.
+    subnormal: bool,
+}
+
+impl Form {
+    fn of(ty: Element) -> Option<Self> {
+        // The exponent of halves moves, so that subnormal ones become subnormal singles, and right again by the factor.
+        let half = |down, mask| (down, mask, f32::from_bits(0x7780_0000), 65504.0);
+        let (down, mask, factor, greatest) = match ty {
+            Element::F16 => half(3, 0x0fff_e000),
+            Element::E5m2 => half(3, 0x0fe0_0000),
+            Element::E4m3 => (4, 0x07f0_0000, f32::from_bits(0x7b80_0000), 448.0),
+            Element::Bf16 => (0, 0x7fff_0000, 1.0, f32::MAX),
+            Element::Tf32 => (0, 0x7fff_e000, 1.0, f32::MAX),
+            _ => return None,
+        };
+        let least = ((least_exponent(ty) + BIAS) << FIELD) as i16;
+        let subnormal = matches!(ty, Element::Bf16 | Element::Tf32);
+        Some(Self { down, mask, factor, greatest, least, subnormal })
+    }
+}
+
+/// The least and the greatest magnitudes so far, as bits of singles; the least less one, so that zeros do not count.
+#[derive(Clone, Copy)]
+struct Bounds {
+    least: __m256i,
+    greatest: __m256i,
+}
+
+impl Bounds {
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn new() -> Self {
+        Self { least: _mm256_set1_epi32(-1), greatest: _mm256_setzero_si256() }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn add(&mut self, magnitudes: __m256i, subnormal: bool) {
+        self.greatest = _mm256_max_epi32(self.greatest, magnitudes);
+        if subnormal {
+            self.add_least(magnitudes);
+        }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn add_least(&mut self, magnitudes: __m256i) {
+        let less = _mm256_sub_epi32(magnitudes, _mm256_set1_epi32(1));
+        self.least = _mm256_min_epu32(self.least, less);
+    }
+
+    /// No magnitude is greater, none is a subnormal single.
+    #[target_feature(enable = "avx2,fma")]
+    #[inline]
+    fn are_ordinary(self, greatest: f32) -> bool {
+        let above = _mm256_cmpgt_epi32(self.greatest, _mm256_set1_epi32(greatest.to_bits().cast_signed()));
+        let normal = _mm256_set1_epi32((1 << 23) - 1);
+        let normal = _mm256_cmpeq_epi32(_mm256_max_epu32(self.least, normal), self.least);
+        _mm256_testz_si256(above, above) != 0 && _mm256_movemask_epi8(normal) == -1
+    }
+}
 
 /// Whether [`tiles`] has products of these types.
 pub(super) fn has(product: &Product<'_>) -> bool {
@@ -25,174 +107,443 @@ pub(super) fn has(product: &Product<'_>) -> bool {
     let usual =
         |ty| matches!(ty, Element::F16 | Element::Bf16 | Element::Tf32 | Element::E4m3 | Element::E5m2);
     let whole = usize::from(matrix.shape.m) == M && !matrix.is_quad();
-    // Groups of a sparse A begin with a chunk: of four elements two are given, of `.tf32` one of two.
-    let apart = matrix.sparse && of_a != Element::Tf32 && !adder(product, false).group.is_multiple_of(2);
-    whole && usual(of_a) && usual(of_b) && !apart && matrix.scale.is_none() && !product.by_halves()
+    whole && usual(of_a) && usual(of_b) && matrix.scale.is_none() && !product.by_halves()
 }
 
-/// Products of tiles of 16 by 8, and whether there are any: not of a sparse A whose metadata names an element twice, or
-/// where something is infinite.
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+/// Products of tiles of 16 by 8, and whether there are any: not where a number is not ordinary.
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) -> bool {
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let [of_d, of_a, of_b, of_c] = matrix.types;
-    let depth = usize::from(matrix.shape.k);
+    let (Some(of_a), Some(of_b)) = (Form::of(of_a), Form::of(of_b)) else { return false };
+    let adder = adder(product, true);
+    let tile = &mut scratch.tile;
     if !product.keeps_a {
-        let Scratch { a: a_values, a_exponents, .. } = &mut *scratch;
-        let mut special = _mm256_setzero_si256();
-        // Registers alternate between rows `g` and `g + 8`.
-        for (r, register) in a.iter().enumerate() {
-            let own = decode(of_a, register, r / 2, r % 2, a_values, a_exponents);
-            special = _mm256_or_si256(special, own);
-        }
-        scratch.finite_a = _mm256_testz_si256(special, special) != 0;
+        tile.ordinary_a = match matrix.types[1].packed() {
+            1 => load_a::<1>(tile, &of_a, a),
+            2 => load_a::<2>(tile, &of_a, a),
+            _ => load_a::<4>(tile, &of_a, a),
+        };
         if let Some(metadata) = e.first() {
-            fragments::load_places(scratch, matrix, product.op.selector, metadata);
-            scratch.spread_a = spread(scratch, matrix.stored_k(), depth);
+            load_places(tile, product, metadata);
         }
     }
-    if matrix.sparse && !scratch.spread_a {
+    let ordinary_b = match matrix.types[2].packed() {
+        1 => load_b::<1>(tile, &of_b, b),
+        2 => load_b::<2>(tile, &of_b, b),
+        _ => load_b::<4>(tile, &of_b, b),
+    };
+    if !(adder.fits() && tile.ordinary_a && ordinary_b && load_c(tile, of_c, c)) {
         return false;
     }
-    let Scratch { a: a_values, a_exponents, spread, b: b_values, b_exponents, sums, .. } = scratch;
-    let mut special = _mm256_setzero_si256();
-    for (r, register) in b.iter().enumerate() {
-        special = _mm256_or_si256(special, decode(of_b, register, r, 0, b_values, b_exponents));
+    let ordinary = if matrix.sparse {
+        load_fours(tile, usize::from(matrix.shape.k));
+        add::<true>(tile, adder, matrix.stored_k())
+    } else {
+        add::<false>(tile, adder, matrix.stored_k())
+    };
+    if ordinary {
+        store_d(tile, of_d, results);
     }
-    let finite_b = _mm256_testz_si256(special, special) != 0;
-    let finite = scratch.finite_a && finite_b;
-    // Zeros among the elements of A would make NaN of an infinity.
-    if matrix.sparse && !finite {
-        return false;
+    ordinary
+}
+
+/// Adds products group by group, and says whether all sums are ordinary. Column by column within a group: a sum of one group waits
+/// for that of the group before, and for no other.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn add<const SPARSE: bool>(tile: &mut Tile, adder: Adder, depth: usize) -> bool {
+    let [least, most] = ORDINARY.map(|exponent| _mm256_set1_epi16(((exponent + BIAS) << FIELD) as i16));
+    let depth = depth.min(FLOATS[0]);
+    let mut lowest = _mm256_set1_epi16(-1);
+    let mut highest = _mm256_setzero_si256();
+    let mut over = _mm256_setzero_si256();
+    let mut first = 0;
+    while first < depth {
+        let end = (first + adder.group).min(depth);
+        for at in 0..N {
+            let largest = largest::<SPARSE>(tile, at, first, end, adder.rounding);
+            // Zeros have none, which is not the lowest.
+            lowest = _mm256_min_epu16(lowest, _mm256_sub_epi16(largest, _mm256_set1_epi16(1)));
+            highest = _mm256_max_epi16(highest, largest);
+            store(&mut tile.largest[at], _mm256_max_epi16(largest, least));
+        }
+        for at in 0..N {
+            let own = add_column::<SPARSE>(tile, at, first, end, adder);
+            over = _mm256_or_si256(over, own);
+        }
+        first = end;
     }
-    // Registers of C and D: of halves one for eight rows, with pairs of columns; of singles two.
-    let pairs = of_c == Element::F16;
-    for (r, register) in c.iter().enumerate().take(if pairs { 2 } else { 4 }) {
-        let own = if pairs { r } else { r / 2 };
-        let words = by_thread(register);
+    let low = _mm256_cmpeq_epi16(_mm256_max_epu16(lowest, least), lowest);
+    let high = _mm256_cmpgt_epi16(highest, most);
+    _mm256_movemask_epi8(low) == -1
+        && _mm256_testz_si256(high, high) != 0
+        && _mm256_movemask_ps(_mm256_castsi256_ps(over)) == 0
+}
+
+/// The largest exponents of the sums of a column, which is lane `at` of those of B, and the products of a group.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn largest<const SPARSE: bool>(tile: &Tile, at: usize, first: usize, end: usize, rounding: Sums) -> __m256i {
+    let [low, high] = &tile.sums[ORDER[at]];
+    let mut largest = exponents([load(low), load(high)]);
+    if matches!(rounding, Sums::Half) {
+        let zero = _mm256_cmpeq_epi16(largest, _mm256_setzero_si256());
+        // Infinite ones stay.
+        let infinite = _mm256_cmpeq_epi16(largest, _mm256_set1_epi16(0x7f80));
+        let least = _mm256_set1_epi16(((LEAST_HALF + BIAS) << FIELD) as i16);
+        let ordinary = _mm256_max_epi16(largest, least);
+        largest = _mm256_andnot_si256(_mm256_or_si256(zero, infinite), ordinary);
+    }
+    for k in first..end {
+        let of_b = if SPARSE {
+            let fours = vectors::load_twice(four(&tile.exponent_fours, k, at));
+            _mm256_shuffle_epi8(fours, load(&tile.exponent_places[k]))
+        } else {
+            _mm256_set1_epi32(tile.b_exponents[k][at].cast_signed())
+        };
+        largest = _mm256_max_epi16(largest, _mm256_adds_epi16(load(&tile.a_exponents[k]), of_b));
+    }
+    largest
+}
+
+/// Adds the products of a group to the sums of a column, and gives signs that say that a sum is not theirs.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn add_column<const SPARSE: bool>(
+    tile: &mut Tile,
+    at: usize,
+    first: usize,
+    end: usize,
+    adder: Adder,
+) -> __m256i {
+    let largest = load(&tile.largest[at]);
+    let column = ORDER[at];
+    let zero = _mm256_setzero_si256();
+    // Powers of two, and those that align to them: 2^(bits - largest).
+    let powers = [_mm256_unpacklo_epi16(zero, largest), _mm256_unpackhi_epi16(zero, largest)];
+    let one = _mm256_set1_epi32((adder.bits + 2 * BIAS) << 23);
+    let up = [
+        _mm256_castsi256_ps(_mm256_sub_epi32(one, powers[0])),
+        _mm256_castsi256_ps(_mm256_sub_epi32(one, powers[1])),
+    ];
+    let [low, high] = &tile.sums[column];
+    let mut even = [aligned(single(low), up[0]), aligned(single(high), up[1])];
+    let mut odd = [zero; 2];
+    let mut k = first;
+    while k + 4 <= end {
+        for i in 0..4 {
+            let own = terms::<SPARSE>(tile, k + i, at, up);
+            even = [_mm256_add_epi32(even[0], own[0]), _mm256_add_epi32(even[1], own[1])];
+        }
+        (even, odd) = (odd, even);
+        k += 4;
+    }
+    for k in k..end {
+        let own = terms::<SPARSE>(tile, k, at, up);
+        even = [_mm256_add_epi32(even[0], own[0]), _mm256_add_epi32(even[1], own[1])];
+    }
+    let total = [_mm256_add_epi32(even[0], odd[0]), _mm256_add_epi32(even[1], odd[1])];
+    let below = _mm256_set1_epi32(adder.bits << 23);
+    for half in 0..2 {
+        let down = _mm256_castsi256_ps(_mm256_sub_epi32(powers[half], below));
+        let sums = match adder.rounding {
+            Sums::Single(kept) => {
+                let mask = _mm256_set1_epi32(-1 << (23 - kept.min(23)));
+                let rounded = _mm256_and_si256(toward_zero(total[half]), mask);
+                _mm256_mul_ps(_mm256_castsi256_ps(rounded), down)
+            }
+            Sums::Half => {
+                let sums = _mm256_mul_ps(_mm256_castsi256_ps(to_odd(total[half])), down);
+                let sums = _mm256_cvtph_ps(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(sums));
+                // Infinite sums stay.
+                let before = single(&tile.sums[column][half]);
+                let magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0), before);
+                let infinite = _mm256_cmp_ps::<_CMP_EQ_OQ>(magnitude, _mm256_set1_ps(f32::INFINITY));
+                _mm256_blendv_ps(sums, before, infinite)
+            }
+        };
+        store(&mut tile.sums[column][half], _mm256_castps_si256(sums));
+    }
+    if adder.totals_fit() {
+        return zero;
+    }
+    let own = |i: usize| overflow(even[i], odd[i], total[i]);
+    _mm256_or_si256(own(0), own(1))
+}
+
+/// The aligned products of element `k` of the rows of A.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn terms<const SPARSE: bool>(tile: &Tile, k: usize, at: usize, up: [__m256; 2]) -> [__m256i; 2] {
+    let [of_low, of_high] = if SPARSE {
+        let fours = _mm256_castsi256_ps(vectors::load_twice(four(&tile.fours, k, at)));
+        let [low, high] = &tile.places[k];
+        [_mm256_permutevar_ps(fours, load(low)), _mm256_permutevar_ps(fours, load(high))]
+    } else {
+        [_mm256_set1_ps(f32::from_bits(tile.b[k][at])); 2]
+    };
+    let [low, high] = &tile.a[k];
+    [aligned(_mm256_mul_ps(single(low), of_low), up[0]), aligned(_mm256_mul_ps(single(high), of_high), up[1])]
+}
+
+/// The four elements of a column among which one is multiplied by element `k` of a sparse A.
+#[inline(always)]
+fn four(fours: &[[Eight; 4]; FLOATS[1] / 4], k: usize, at: usize) -> &[u32; 4] {
+    &fours[k / 2][at % 4].as_chunks::<4>().0[at / 4]
+}
+
+/// An aligned term.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn aligned(term: __m256, up: __m256) -> __m256i {
+    _mm256_cvttps_epi32(_mm256_mul_ps(term, up))
+}
+
+/// The sign says that a sum of two integers is not theirs.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
+    _mm256_and_si256(_mm256_xor_si256(x, sum), _mm256_xor_si256(y, sum))
+}
+
+/// The nearest singles to integers, and by how much they are greater; what 2^31 is greater than an integer is found modulo 2^32.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn nearest(total: __m256i) -> [__m256i; 2] {
+    let nearest = _mm256_cvtepi32_ps(total);
+    [_mm256_castps_si256(nearest), _mm256_sub_epi32(_mm256_cvttps_epi32(nearest), total)]
+}
+
+/// Integers as singles, rounded toward zero.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn toward_zero(total: __m256i) -> __m256i {
+    let [nearest, greater] = nearest(total);
+    // Of negative ones it is less that has a greater magnitude.
+    let above = _mm256_cmpgt_epi32(_mm256_sign_epi32(greater, total), _mm256_setzero_si256());
+    _mm256_add_epi32(nearest, above)
+}
+
+/// Integers as singles, rounded toward zero, and to an odd significand where they are not exact: rounded again, to fewer bits by
+/// two at least, they become what the integers are rounded to.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn to_odd(total: __m256i) -> __m256i {
+    let [nearest, greater] = nearest(total);
+    let zero = _mm256_setzero_si256();
+    let above = _mm256_cmpgt_epi32(_mm256_sign_epi32(greater, total), zero);
+    let inexact = _mm256_add_epi32(_mm256_cmpeq_epi32(greater, zero), _mm256_set1_epi32(1));
+    _mm256_or_si256(_mm256_add_epi32(nearest, above), inexact)
+}
+
+/// The upper halves of singles but for their significands, in the order that unpacking undoes.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn exponents([low, high]: [__m256i; 2]) -> __m256i {
+    let packed = _mm256_packus_epi32(_mm256_srli_epi32::<16>(low), _mm256_srli_epi32::<16>(high));
+    _mm256_and_si256(packed, _mm256_set1_epi16(0x7f80))
+}
+
+/// The same of elements: subnormal ones have the least exponent, zeros a negative one, which stays so where another is added.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn exponents_of_elements(elements: [__m256i; 2], form: &Form) -> __m256i {
+    let own = exponents(elements);
+    let zero = _mm256_cmpeq_epi16(own, _mm256_setzero_si256());
+    _mm256_or_si256(_mm256_max_epi16(own, _mm256_set1_epi16(form.least)), _mm256_slli_epi16::<15>(zero))
+}
+
+/// Element `p` of the `P` of words as singles.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn element<const P: usize>(words: __m256i, p: usize, form: &Form, bounds: &mut Bounds) -> __m256i {
+    let own = _mm256_sllv_epi32(words, _mm256_set1_epi32((32 - (p + 1) * (32 / P)) as i32));
+    let bits = _mm256_srlv_epi32(own, _mm256_set1_epi32(form.down));
+    let bits = _mm256_and_si256(bits, _mm256_set1_epi32(form.mask.cast_signed()));
+    let magnitude = _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(form.factor));
+    let magnitude = _mm256_castps_si256(magnitude);
+    bounds.add(magnitude, form.subnormal);
+    _mm256_or_si256(magnitude, _mm256_and_si256(own, _mm256_set1_epi32(i32::MIN)))
+}
+
+/// Elements of A, of which words hold `P` each, and their exponents; whether all are ordinary. Registers alternate between rows
+/// `g` and `g + 8`.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn load_a<const P: usize>(tile: &mut Tile, form: &Form, registers: &[&Lanes32]) -> bool {
+    let mut bounds = Bounds::new();
+    let rows = tile.a.chunks_exact_mut(4 * P).zip(tile.a_exponents.chunks_exact_mut(4 * P));
+    for ([low, high], (values, exponents)) in registers.as_chunks::<2>().0.iter().zip(rows) {
+        let words = [by_thread(low), by_thread(high)];
         for t in 0..4 {
-            if pairs {
-                store(eight(&mut sums[2 * t], own), half(words[t]));
-                store(eight(&mut sums[2 * t + 1], own), half(_mm256_srli_epi32::<16>(words[t])));
-            } else {
-                store(eight(&mut sums[2 * t + r % 2], own), _mm256_castsi256_ps(words[t]));
+            for p in 0..P {
+                let low = element::<P>(words[0][t], p, form, &mut bounds);
+                let high = element::<P>(words[1][t], p, form, &mut bounds);
+                store(&mut values[P * t + p][0], low);
+                store(&mut values[P * t + p][1], high);
+                store(&mut exponents[P * t + p], exponents_of_elements([low, high], form));
             }
         }
     }
-    let mut adder = adder(product, finite);
-    let of_a = if matrix.sparse {
-        adder.group *= 2;
-        Lanes { values: &spread.0[..depth], exponents: &spread.1[..depth] }
-    } else {
-        Lanes { values: &a_values[..depth], exponents: &a_exponents[..depth] }
-    };
-    // Column by column within a group: a sum of one group waits for that of the group before, and for no other.
-    let mut first = 0;
-    while first < depth {
-        let group = first..(first + adder.group).min(depth);
-        first = group.end;
-        for (column, sums) in sums.iter_mut().enumerate() {
-            adder.add_group(sums, of_a, Others::Column(b_values, b_exponents, column), group.clone(), None);
+    bounds.are_ordinary(form.greatest)
+}
+
+/// Elements of B, and their exponents without a bias, each twice in a word; whether all are ordinary.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn load_b<const P: usize>(tile: &mut Tile, form: &Form, registers: &[&Lanes32]) -> bool {
+    let mut bounds = Bounds::new();
+    let bias = _mm256_set1_epi16((BIAS << FIELD) as i16);
+    let rows = tile.b.chunks_exact_mut(4 * P).zip(tile.b_exponents.chunks_exact_mut(4 * P));
+    for (register, (values, exponents)) in registers.iter().zip(rows) {
+        let words = by_thread(register);
+        for k in (0..4 * P).step_by(2) {
+            let own = [
+                element::<P>(words[k / P], k % P, form, &mut bounds),
+                element::<P>(words[(k + 1) / P], (k + 1) % P, form, &mut bounds),
+            ];
+            store(&mut values[k], own[0]);
+            store(&mut values[k + 1], own[1]);
+            let own = _mm256_subs_epi16(exponents_of_elements(own, form), bias);
+            store(&mut exponents[k], _mm256_unpacklo_epi16(own, own));
+            store(&mut exponents[k + 1], _mm256_unpackhi_epi16(own, own));
         }
     }
-    let pairs = of_d == Element::F16;
+    bounds.are_ordinary(form.greatest)
+}
+
+/// The sums so far, and whether all are ordinary: of halves none is NaN, of singles none is infinite or subnormal besides. Registers
+/// of halves have eight rows and pairs of columns, of singles there are two for eight rows.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn load_c(tile: &mut Tile, ty: Element, registers: &[&Lanes32]) -> bool {
+    let mut bounds = Bounds::new();
+    if ty == Element::F16 {
+        let Some(form) = Form::of(ty) else { return false };
+        // What an infinite half becomes, as the greatest exponent is an ordinary one of singles.
+        const INFINITE: f32 = 65536.0;
+        for (half, register) in registers.iter().enumerate().take(2) {
+            let words = by_thread(register);
+            for t in 0..4 {
+                for p in 0..2 {
+                    let own = element::<2>(words[t], p, &form, &mut bounds);
+                    let sign = _mm256_and_si256(own, _mm256_set1_epi32(i32::MIN));
+                    let magnitude = _mm256_xor_si256(own, sign);
+                    let infinite = _mm256_set1_epi32(INFINITE.to_bits().cast_signed());
+                    let infinite = _mm256_cmpeq_epi32(magnitude, infinite);
+                    // Exponents of infinities have all bits.
+                    let infinite = _mm256_and_si256(infinite, _mm256_set1_epi32(0x7f80_0000));
+                    store(&mut tile.sums[2 * t + p][half], _mm256_or_si256(own, infinite));
+                }
+            }
+        }
+        return bounds.are_ordinary(INFINITE);
+    }
+    for (r, register) in registers.iter().enumerate().take(4) {
+        let words = by_thread(register);
+        for t in 0..4 {
+            // Infinities and NaN have an exponent that is too large.
+            bounds.add_least(_mm256_and_si256(words[t], _mm256_set1_epi32(i32::MAX)));
+            store(&mut tile.sums[2 * t + r % 2][r / 2], words[t]);
+        }
+    }
+    bounds.are_ordinary(f32::MAX)
+}
+
+/// The registers of D.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn store_d(tile: &Tile, ty: Element, results: &mut [LaneRow; RESULTS]) {
+    let pairs = ty == Element::F16;
     for (r, register) in results.iter_mut().enumerate().take(if pairs { 2 } else { 4 }) {
         let half = if pairs { r } else { r / 2 };
         let mut words = [_mm256_setzero_si256(); 4];
         for t in 0..4 {
             words[t] = if pairs {
-                let high = _mm256_slli_epi32::<16>(halves(split(&sums[2 * t + 1])[half]));
-                _mm256_or_si256(halves(split(&sums[2 * t])[half]), high)
+                let own = |column: usize| {
+                    let sums = single(&tile.sums[column][half]);
+                    _mm256_cvtepu16_epi32(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(sums))
+                };
+                _mm256_or_si256(own(2 * t), _mm256_slli_epi32::<16>(own(2 * t + 1)))
             } else {
-                single(split(&sums[2 * t + r % 2])[half])
+                load(&tile.sums[2 * t + r % 2][half])
             };
         }
         of_threads(words, &mut register.0);
     }
-    true
 }
 
-/// Puts the elements of a sparse A where they stand among all, unless two of a row stand at one place.
-fn spread(scratch: &mut Scratch, stored: usize, depth: usize) -> bool {
-    let Scratch { a, a_exponents, places, spread: (values, exponents), .. } = scratch;
-    values[..depth].fill([0.0; M]);
-    exponents[..depth].fill([OF_ZERO; M]);
-    let mut taken = [0u64; M];
-    let mut twice = 0;
-    for k in 0..stored {
-        for row in 0..M {
-            let at = usize::from(places[row][k]) % FLOATS[1];
-            twice |= taken[row] & 1 << at;
-            taken[row] |= 1 << at;
-            values[at][row] = a[k][row];
-            exponents[at][row] = a_exponents[k][row];
-        }
-    }
-    twice == 0
-}
-
-/// Elements and exponents of register number `r` along K, whose threads have eight of `L` rows or columns: the first or the second
-/// ones. Gives which are infinite or NaN.
+/// Which of four neighbours in a column of B each element of a sparse A is multiplied by: places of words, and of the bytes of
+/// exponents.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn decode<const L: usize>(
-    ty: Element,
-    register: &Lanes32,
-    r: usize,
-    half: usize,
-    values: &mut [[f32; L]],
-    of_values: &mut [[i16; L]],
-) -> __m256i {
-    let (packed, least) = (ty.packed(), least_exponent(ty));
-    let words = by_thread(register);
-    let mut special = _mm256_setzero_si256();
-    for t in 0..4 {
-        for p in 0..packed {
-            let k = (4 * r + t) * packed + p;
-            let value = element(ty, words[t], p, packed);
-            let exponents = exponents(value, least);
-            let own = _mm256_cmpeq_epi32(exponents, _mm256_set1_epi32(SPECIAL.into()));
-            special = _mm256_or_si256(special, own);
-            store(eight(&mut values[k], half), value);
-            store_short(eight(&mut of_values[k], half), exponents);
+fn load_places(tile: &mut Tile, product: &Product<'_>, metadata: &Lanes32) {
+    let matrix = &product.op.matrix;
+    let words = by_thread(metadata);
+    let given = fragments::given(matrix.types[1]);
+    let three = _mm256_set1_epi32(3);
+    for k in 0..matrix.stored_k().min(FLOATS[0]) {
+        let own = |half: usize| {
+            let (thread, shift) = fragments::of_chunk(matrix, product.op.selector, half, k / given);
+            // Of two one is named by the upper bit of the first of two bits.
+            let shift = shift + if given == 1 { 1 } else { 2 * (k % given) };
+            let named = _mm256_srlv_epi32(words[thread % 4], _mm256_set1_epi32(shift as i32));
+            if given == 1 {
+                let second = _mm256_and_si256(named, _mm256_set1_epi32(1));
+                _mm256_add_epi32(second, _mm256_set1_epi32((2 * (k % 2)) as i32))
+            } else {
+                _mm256_and_si256(named, three)
+            }
+        };
+        let [low, high] = [own(0), own(1)];
+        store(&mut tile.places[k][0], low);
+        store(&mut tile.places[k][1], high);
+        let packed = _mm256_packus_epi32(low, high);
+        let bytes = _mm256_mullo_epi16(packed, _mm256_set1_epi16(0x0404));
+        store(&mut tile.exponent_places[k], _mm256_add_epi16(bytes, _mm256_set1_epi16(0x0100)));
+    }
+}
+
+/// Four neighbours of a column of B side by side: of lanes `i` and `i + 4` for each `i`.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn load_fours(tile: &mut Tile, depth: usize) {
+    let Tile { b, b_exponents, fours, exponent_fours, .. } = tile;
+    for (from, to) in [(b, fours), (b_exponents, exponent_fours)] {
+        for (from, to) in from.as_chunks::<4>().0.iter().zip(to).take(depth / 4) {
+            let columns = transposed([load(&from[0]), load(&from[1]), load(&from[2]), load(&from[3])]);
+            for i in 0..4 {
+                store(&mut to[i], columns[i]);
+            }
         }
     }
-    special
 }
 
-/// The first or the second eight lanes.
-#[inline(always)]
-fn eight<T, const L: usize>(lanes: &mut [T; L], half: usize) -> &mut [T; 8] {
-    &mut lanes.as_chunks_mut::<8>().0[half]
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn single(words: &Eight) -> __m256 {
+    _mm256_castsi256_ps(load(words))
 }
 
-/// The words of threads `4 * g + t` of a register, for each `t`.
+/// The words of threads `4 * g + t` of a register, for each `t`; `g` is in the order of [`ORDER`].
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn by_thread(register: &Lanes32) -> [__m256i; 4] {
     let mut rows = [_mm256_setzero_si256(); 4];
     for (row, words) in rows.iter_mut().zip(register.as_chunks::<8>().0) {
-        *row = vectors::load(words);
+        *row = load(words);
     }
-    let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    let mut words = transposed(rows);
-    for t in 0..4 {
-        words[t] = _mm256_permutevar8x32_epi32(words[t], order);
-    }
-    words
+    transposed(rows)
 }
 
 /// The inverse.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn of_threads(mut words: [__m256i; 4], register: &mut Lanes32) {
-    let order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    for t in 0..4 {
-        words[t] = _mm256_permutevar8x32_epi32(words[t], order);
-    }
+fn of_threads(words: [__m256i; 4], register: &mut Lanes32) {
     for (to, row) in register.as_chunks_mut::<8>().0.iter_mut().zip(&transposed(words)) {
-        vectors::store(to, *row);
+        store(to, *row);
     }
 }
 
@@ -210,399 +561,13 @@ fn transposed([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
     ]
 }
 
-/// Element `p` of words that hold so many, as a single.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn element(ty: Element, words: __m256i, p: usize, packed: usize) -> __m256 {
-    let bits = _mm256_srl_epi32(words, _mm_cvtsi32_si128((p * (32 / packed)) as i32));
-    match ty {
-        Element::F16 => half(bits),
-        Element::Bf16 => _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits)),
-        Element::E5m2 => half(_mm256_slli_epi32::<8>(bits)),
-        Element::E4m3 => {
-            // Exponents of four bits: as those of halves with a smaller bias; no infinities, one NaN of each sign.
-            let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f));
-            let finite = _mm256_mul_ps(
-                _mm256_castsi256_ps(_mm256_slli_epi32::<20>(magnitude)),
-                _mm256_castsi256_ps(_mm256_set1_epi32(0x7b80_0000)),
-            );
-            let none = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f));
-            let nan = _mm256_and_si256(none, _mm256_set1_epi32(0x7fc0_0000));
-            let sign = _mm256_slli_epi32::<24>(_mm256_and_si256(bits, _mm256_set1_epi32(0x80)));
-            _mm256_or_ps(finite, _mm256_castsi256_ps(_mm256_or_si256(nan, sign)))
-        }
-        _ => _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(!0x1fff))),
-    }
-}
-
-/// Halves in the low bits of words, as singles: their exponents are moved, so that subnormal ones become subnormal singles, and
-/// right again by a factor.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn half(bits: __m256i) -> __m256 {
-    let magnitude = _mm256_slli_epi32::<13>(_mm256_and_si256(bits, _mm256_set1_epi32(0x7fff)));
-    let factor = _mm256_castsi256_ps(_mm256_set1_epi32(0x7780_0000));
-    let finite = _mm256_mul_ps(_mm256_castsi256_ps(magnitude), factor);
-    let greatest = _mm256_set1_epi32((0x7c00 << 13) - 1);
-    let special = _mm256_and_si256(_mm256_cmpgt_epi32(magnitude, greatest), _mm256_set1_epi32(0x7f80_0000));
-    let sign = _mm256_slli_epi32::<16>(_mm256_and_si256(bits, _mm256_set1_epi32(0x8000)));
-    _mm256_or_ps(finite, _mm256_castsi256_ps(_mm256_or_si256(special, sign)))
-}
-
-/// The exponents of elements.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn exponents(values: __m256, least: i32) -> __m256i {
-    let magnitude = _mm256_and_si256(_mm256_castps_si256(values), _mm256_set1_epi32(i32::MAX));
-    let biased = _mm256_srli_epi32::<23>(magnitude);
-    let own = _mm256_max_epi32(_mm256_sub_epi32(biased, _mm256_set1_epi32(127)), _mm256_set1_epi32(least));
-    let zero = _mm256_cmpeq_epi32(magnitude, _mm256_setzero_si256());
-    _mm256_blendv_epi8(own, _mm256_set1_epi32(OF_ZERO.into()), zero)
-}
-
-/// Sums in D as singles.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn single(sums: __m256) -> __m256i {
-    let none = _mm256_cmp_ps::<_CMP_UNORD_Q>(sums, sums);
-    _mm256_castps_si256(_mm256_blendv_ps(sums, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fff_ffff)), none))
-}
-
-/// Sums in D as halves, which hold them.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn halves(sums: __m256) -> __m256i {
-    let bits = _mm256_castps_si256(sums);
-    let magnitude = _mm256_and_si256(bits, _mm256_set1_epi32(i32::MAX));
-    // The exponent moves, or units of 2^-24 are counted, which are those of 0.5.
-    let normal = _mm256_srli_epi32::<13>(_mm256_sub_epi32(magnitude, _mm256_set1_epi32(112 << 23)));
-    let counted = _mm256_add_ps(_mm256_castsi256_ps(magnitude), _mm256_set1_ps(0.5));
-    let subnormal = _mm256_and_si256(_mm256_castps_si256(counted), _mm256_set1_epi32(0x3ff));
-    let small = _mm256_cmpgt_epi32(_mm256_set1_epi32((127 + LEAST_HALF) << 23), magnitude);
-    let finite = _mm256_blendv_epi8(normal, subnormal, small);
-    let infinite = _mm256_cmpeq_epi32(magnitude, _mm256_set1_epi32(0x7f80_0000));
-    let own = _mm256_blendv_epi8(finite, _mm256_set1_epi32(0x7c00), infinite);
-    let sign = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(0x8000));
-    let none = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f80_0000));
-    _mm256_blendv_epi8(_mm256_or_si256(own, sign), _mm256_set1_epi32(0x7fff), none)
-}
-
-/// Sums whose largest exponent lies within these bounds are added here: neither scales nor rounded sums leave the
-/// normal numbers of single precision.
-const ORDINARY: [i16; 2] = [-60, 100];
-/// Products that are zero have smaller exponents than this, and no others have.
-const OF_ZEROS: i16 = -500;
-
-impl Others<'_> {
-    /// The elements of four neighbours along K from this one on.
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    fn values_of_four(self, first: usize) -> [[__m256; 2]; 4] {
-        let mut list = [[_mm256_setzero_ps(); 2]; 4];
-        match self {
-            Others::Column(values, _, column) => {
-                for (four, values) in list.iter_mut().zip(&values[first..first + 4]) {
-                    *four = [_mm256_set1_ps(values[column % N]); 2];
-                }
-            }
-            Others::Own(lanes) => {
-                for (four, values) in list.iter_mut().zip(&lanes.values[first..first + 4]) {
-                    *four = split(values);
-                }
-            }
-        }
-        list
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    fn exponents_of_four(self, first: usize) -> [__m256i; 4] {
-        let mut list = [_mm256_setzero_si256(); 4];
-        match self {
-            Others::Column(_, exponents, column) => {
-                for (four, exponents) in list.iter_mut().zip(&exponents[first..first + 4]) {
-                    *four = _mm256_set1_epi16(exponents[column % N]);
-                }
-            }
-            Others::Own(lanes) => {
-                for (four, exponents) in list.iter_mut().zip(&lanes.exponents[first..first + 4]) {
-                    *four = words(exponents);
-                }
-            }
-        }
-        list
-    }
-}
-
-impl Adder {
-    /// Aligned terms are integers of 32 bits, and so are the sums of every other four of a group.
-    pub(super) fn fits(self) -> bool {
-        let terms = 4 * self.group.div_ceil(8) as u64;
-        self.bits <= 25 && (terms << (self.bits + 2)) + (1 << (self.bits + 1)) <= 1 << 31
-    }
-
-    /// So are the sums of whole groups.
-    fn totals_fit(self) -> bool {
-        ((self.group as u64) << (self.bits + 2)) + (1 << (self.bits + 1)) < 1 << 31
-    }
-
-    /// Adds the products of a group to the sums of a column if exponents and sums are ordinary, and says whether;
-    /// otherwise nothing is changed.
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    pub(super) fn add_integers(
-        self,
-        sums: &mut [f32; M],
-        a: Lanes<'_>,
-        b: Others<'_>,
-        group: Range<usize>,
-    ) -> bool {
-        let halves = split(sums);
-        let mut largest = self.exponents(halves);
-        let (fours, rest) = a.exponents[group.clone()].as_chunks::<4>();
-        let mut first = group.start;
-        for four in fours {
-            let of_b = b.exponents_of_four(first);
-            for i in 0..4 {
-                largest = _mm256_max_epi16(largest, _mm256_add_epi16(words(&four[i]), of_b[i]));
-            }
-            first += 4;
-        }
-        for (i, of_a) in rest.iter().enumerate() {
-            largest =
-                _mm256_max_epi16(largest, _mm256_add_epi16(words(of_a), words(&b.exponents(first + i))));
-        }
-        let [least, most] = ORDINARY;
-        let small = _mm256_and_si256(
-            _mm256_cmpgt_epi16(_mm256_set1_epi16(least), largest),
-            _mm256_cmpgt_epi16(largest, _mm256_set1_epi16(OF_ZEROS)),
-        );
-        let outside = _mm256_or_si256(_mm256_cmpgt_epi16(largest, _mm256_set1_epi16(most)), small);
-        if _mm256_testz_si256(outside, outside) == 0 {
-            return false;
-        }
-        largest = _mm256_max_epi16(largest, _mm256_set1_epi16(least));
-        let largest = [
-            _mm256_cvtepi16_epi32(_mm256_castsi256_si128(largest)),
-            _mm256_cvtepi16_epi32(_mm256_extracti128_si256::<1>(largest)),
-        ];
-        let [low, high] = largest;
-        let up = [
-            power_of_two(_mm256_sub_epi32(_mm256_set1_epi32(self.bits), low)),
-            power_of_two(_mm256_sub_epi32(_mm256_set1_epi32(self.bits), high)),
-        ];
-        let mut even = [aligned(halves[0], up[0]), aligned(halves[1], up[1])];
-        let mut odd = [_mm256_setzero_si256(); 2];
-        let (fours, rest) = a.values[group.clone()].as_chunks::<4>();
-        let mut first = group.start;
-        for four in fours {
-            let of_b = b.values_of_four(first);
-            for i in 0..4 {
-                let of_a = split(&four[i]);
-                let low = aligned(_mm256_mul_ps(of_a[0], of_b[i][0]), up[0]);
-                let high = aligned(_mm256_mul_ps(of_a[1], of_b[i][1]), up[1]);
-                even = [_mm256_add_epi32(even[0], low), _mm256_add_epi32(even[1], high)];
-            }
-            (even, odd) = (odd, even);
-            first += 4;
-        }
-        for (i, of_a) in rest.iter().enumerate() {
-            let (of_a, of_b) = (split(of_a), split(&b.values(first + i)));
-            let low = aligned(_mm256_mul_ps(of_a[0], of_b[0]), up[0]);
-            let high = aligned(_mm256_mul_ps(of_a[1], of_b[1]), up[1]);
-            even = [_mm256_add_epi32(even[0], low), _mm256_add_epi32(even[1], high)];
-        }
-        let total = [_mm256_add_epi32(even[0], odd[0]), _mm256_add_epi32(even[1], odd[1])];
-        if !self.totals_fit() {
-            let overflow =
-                _mm256_or_si256(overflow(even[0], odd[0], total[0]), overflow(even[1], odd[1], total[1]));
-            if _mm256_movemask_ps(_mm256_castsi256_ps(overflow)) != 0 {
-                return false;
-            }
-        }
-        match self.rounding {
-            Sums::Single(kept) => {
-                for (half, to) in sums.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    let down = power_of_two(_mm256_sub_epi32(largest[half], _mm256_set1_epi32(self.bits)));
-                    let rounded = match kept {
-                        23 => toward_zero_in_single(total[half]),
-                        _ => toward_zero(total[half], kept as i32),
-                    };
-                    store(to, _mm256_mul_ps(rounded, down));
-                }
-            }
-            Sums::Half => {
-                for (half, to) in sums.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-                    let unit = _mm256_sub_epi32(largest[half], _mm256_set1_epi32(self.bits));
-                    store(to, nearest_half(total[half], unit));
-                }
-            }
-        }
-        true
-    }
-
-    /// The exponents of the sums so far.
-    #[target_feature(enable = "avx2,fma")]
-    #[inline]
-    fn exponents(self, sums: [__m256; 2]) -> __m256i {
-        let least = if matches!(self.rounding, Sums::Half) { LEAST_HALF } else { LEAST };
-        // Packed by halves of vectors.
-        let packed = _mm256_packs_epi32(exponents(sums[0], least), exponents(sums[1], least));
-        _mm256_permute4x64_epi64::<0b11_01_10_00>(packed)
-    }
-}
-
-/// An aligned term.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn aligned(term: __m256, up: __m256) -> __m256i {
-    _mm256_cvttps_epi32(_mm256_mul_ps(term, up))
-}
-
-/// The sign says that a sum of two integers is not theirs.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
-    _mm256_and_si256(_mm256_xor_si256(x, sum), _mm256_xor_si256(y, sum))
-}
-
-/// Two to these powers, which are exponents of normal numbers.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn power_of_two(exponent: __m256i) -> __m256 {
-    let biased = _mm256_add_epi32(exponent, _mm256_set1_epi32(127));
-    _mm256_castsi256_ps(_mm256_slli_epi32::<23>(biased))
-}
-
-/// Integers in single precision, rounded toward zero.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn toward_zero_in_single(total: __m256i) -> __m256 {
-    // The least integer is its own magnitude, whose conversion is exact but for the sign.
-    let magnitude = _mm256_abs_epi32(total);
-    let nearest = _mm256_cvtepi32_ps(magnitude);
-    // What 2^31 becomes differs from the magnitudes below as 2^31 does.
-    let above = _mm256_sub_epi32(_mm256_cvttps_epi32(nearest), magnitude);
-    let greater = _mm256_cmpgt_epi32(above, _mm256_setzero_si256());
-    let rounded = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(nearest), greater));
-    _mm256_or_ps(rounded, sign(total))
-}
-
-/// Integers in single precision, rounded toward zero to so many fractional bits.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn toward_zero(total: __m256i, kept: i32) -> __m256 {
-    // The least integer is its own magnitude; its conversion has another sign.
-    let magnitude = _mm256_abs_epi32(total);
-    let dropped = _mm256_sub_epi32(exponents_of_integers(magnitude), _mm256_set1_epi32(kept));
-    let mask = _mm256_sllv_epi32(_mm256_set1_epi32(-1), _mm256_max_epi32(dropped, _mm256_setzero_si256()));
-    let rounded = _mm256_cvtepi32_ps(_mm256_and_si256(magnitude, mask));
-    _mm256_or_ps(rounded, sign(total))
-}
-
-/// Integers that count units of these powers of two, rounded to the nearest half.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn nearest_half(total: __m256i, unit: __m256i) -> __m256 {
-    let magnitude = _mm256_abs_epi32(total);
-    // Ten fractional bits, and none below 2^-24.
-    let relative = _mm256_sub_epi32(exponents_of_integers(magnitude), _mm256_set1_epi32(10));
-    let absolute = _mm256_sub_epi32(_mm256_set1_epi32(LEAST_HALF - 10), unit);
-    let dropped = _mm256_max_epi32(relative, absolute);
-    let rounds = _mm256_cmpgt_epi32(dropped, _mm256_setzero_si256());
-    let dropped = _mm256_and_si256(dropped, rounds);
-    let one = _mm256_set1_epi32(1);
-    let odd = _mm256_and_si256(_mm256_srlv_epi32(magnitude, dropped), one);
-    let below_half = _mm256_sub_epi32(_mm256_srli_epi32::<1>(_mm256_sllv_epi32(one, dropped)), one);
-    let nearer = _mm256_and_si256(_mm256_add_epi32(below_half, odd), rounds);
-    let mask = _mm256_sllv_epi32(_mm256_set1_epi32(-1), dropped);
-    let rounded = _mm256_and_si256(_mm256_add_epi32(magnitude, nearer), mask);
-    // Without the sign of what has become 2^31.
-    let positive = _mm256_castsi256_ps(_mm256_set1_epi32(i32::MAX));
-    let value = _mm256_mul_ps(_mm256_and_ps(_mm256_cvtepi32_ps(rounded), positive), power_of_two(unit));
-    let infinite = _mm256_cmp_ps::<_CMP_GE_OQ>(value, _mm256_set1_ps(65536.0));
-    _mm256_or_ps(_mm256_blendv_ps(value, _mm256_set1_ps(f32::INFINITY), infinite), sign(total))
-}
-
-/// The exponents of magnitudes, of zero -127.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn exponents_of_integers(magnitudes: __m256i) -> __m256i {
-    // Without neighbours of ones a conversion does not carry into the next exponent.
-    let apart = _mm256_andnot_si256(_mm256_srli_epi32::<1>(magnitudes), magnitudes);
-    let bits = _mm256_castps_si256(_mm256_cvtepi32_ps(apart));
-    let biased = _mm256_and_si256(_mm256_srli_epi32::<23>(bits), _mm256_set1_epi32(0xff));
-    _mm256_sub_epi32(biased, _mm256_set1_epi32(127))
-}
-
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn sign(integers: __m256i) -> __m256 {
-    _mm256_castsi256_ps(_mm256_and_si256(integers, _mm256_set1_epi32(i32::MIN)))
-}
-
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn split(lanes: &[f32; M]) -> [__m256; 2] {
-    // SAFETY: two times eight numbers are read of an array of sixteen.
-    #[allow(unsafe_code, reason = "vectors have no safe loads")]
-    unsafe {
-        [_mm256_loadu_ps(lanes.as_ptr()), _mm256_loadu_ps(lanes[N..].as_ptr())]
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn words(lanes: &[i16; M]) -> __m256i {
-    // SAFETY: sixteen numbers are read of an array of sixteen.
-    #[allow(unsafe_code, reason = "vectors have no safe loads")]
-    unsafe {
-        _mm256_loadu_si256(lanes.as_ptr().cast())
-    }
-}
-
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn store(to: &mut [f32; 8], lanes: __m256) {
-    // SAFETY: there is room for eight lanes.
-    #[allow(unsafe_code, reason = "vectors have no safe stores")]
-    unsafe {
-        _mm256_storeu_ps(to.as_mut_ptr(), lanes);
-    }
-}
-
-/// Integers that 16 bits hold.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn store_short(to: &mut [i16; 8], lanes: __m256i) {
-    let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(lanes, lanes));
-    // SAFETY: there is room for eight lanes.
-    #[allow(unsafe_code, reason = "vectors have no safe stores")]
-    unsafe {
-        _mm_storeu_si128(to.as_mut_ptr().cast(), _mm256_castsi256_si128(packed));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn terms_fit_where_their_sums_do() {
-        let fits = |bits, group| Adder { bits, group, rounding: Sums::Single(23), integers: true }.fits();
-        // Fifteen terms of less than 2^27 and a sum of less than 2^26 are the most; four at a time.
-        assert_eq!([8, 16, 24, 32, 40].map(|group| fits(25, group)), [true, true, true, false, false]);
-        assert_eq!([8, 32, 56, 64].map(|group| fits(24, group)), [true, true, true, false]);
-        assert!(fits(13, 32) && fits(10, 1) && !fits(26, 8));
-        let totals =
-            |bits, group| Adder { bits, group, rounding: Sums::Single(23), integers: true }.totals_fit();
-        assert_eq!([8, 15, 16].map(|group| totals(25, group)), [true, true, false]);
-        assert_eq!([8, 16, 31, 32].map(|group| totals(24, group)), [true, true, true, false]);
-    }
-
     proptest::proptest! {
         #[test]
-        fn integers_are_rounded_toward_zero(
+        fn integers_are_rounded(
             numbers in proptest::collection::vec(proptest::prelude::any::<i32>(), 8),
             drops in proptest::collection::vec(0u32..32, 8),
             close in proptest::collection::vec(-2i32..3, 8),
@@ -616,21 +581,21 @@ mod tests {
                 1 => (1i32.wrapping_shl(drops[i])).wrapping_add(close[i]),
                 _ => i32::MIN.wrapping_add(close[i]),
             });
-            let mut rounded = [[0.0; 8]; 2];
+            let mut rounded = [[0; 8]; 2];
             // SAFETY: the host has both features.
             #[allow(unsafe_code, reason = "vectors that not every host has")]
             unsafe {
-                let words = vectors::load(&numbers.map(i32::cast_unsigned));
-                store(&mut rounded[0], toward_zero_in_single(words));
-                store(&mut rounded[1], toward_zero(words, 23));
+                let words = load(&numbers.map(i32::cast_unsigned));
+                store(&mut rounded[0], toward_zero(words));
+                store(&mut rounded[1], to_odd(words));
             }
-            let expected = numbers.map(|number| {
+            for (i, number) in numbers.into_iter().enumerate() {
                 let magnitude = f64::from(number).abs();
-                let kept = f64::from_bits(magnitude.to_bits() & !((1 << 29) - 1)) as f32;
-                if number < 0 { -kept } else { kept }
-            });
-            for rounded in rounded {
-                proptest::prop_assert_eq!(rounded.map(f32::to_bits), expected.map(f32::to_bits));
+                let kept = f64::from_bits(magnitude.to_bits() & !((1 << 29) - 1));
+                let expected = (kept as f32).copysign(number as f32);
+                proptest::prop_assert_eq!(rounded[0][i], expected.to_bits(), "{}", number);
+                let odd = u32::from(kept < magnitude);
+                proptest::prop_assert_eq!(rounded[1][i], expected.to_bits() | odd, "{}", number);
             }
         }
     }

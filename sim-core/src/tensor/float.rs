@@ -295,7 +295,7 @@ pub(super) fn quads(
     let [a, b, c, _] = product.parts();
     let [of_d, .., of_c] = matrix.types;
     let half = product.op.half.map(usize::from);
-    let element = |registers: &[Lanes32], lane: usize, i: usize| {
+    let element = |registers: &[&Lanes32], lane: usize, i: usize| {
         single(Element::F16, registers[i / 2][lane] >> (16 * (i % 2)) & 0xffff)
     };
     // Row and column of element `i` of a thread's sums.
@@ -376,7 +376,7 @@ pub(super) fn doubles(product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
     let [a, b, c, _] = product.parts();
     let rows = usize::from(matrix.shape.m);
     let halves = (rows / N).max(1);
-    let double = |registers: &[Lanes32], r: usize, lane: usize| {
+    let double = |registers: &[&Lanes32], r: usize, lane: usize| {
         u64::from(registers[2 * r][lane]) | u64::from(registers[2 * r + 1][lane]) << 32
     };
     let nearest = matches!(product.rounding, None | Some(Rounding::Rn));

@@ -9,7 +9,7 @@ use crate::registers::LaneRow;
 
 /// Words of A: registers alternate between rows `g` and `g + 8`.
 #[inline(always)]
-pub(super) fn load_a(words: &mut [[u32; M]; A_WORDS], rows: usize, registers: &[Lanes32]) {
+pub(super) fn load_a(words: &mut [[u32; M]; A_WORDS], rows: usize, registers: &[&Lanes32]) {
     let halves = (rows / N).max(1);
     for (r, register) in registers.iter().enumerate() {
         let (top, word) = (r % halves * N, r / halves * 4);
@@ -23,7 +23,7 @@ pub(super) fn load_a(words: &mut [[u32; M]; A_WORDS], rows: usize, registers: &[
 
 /// Words of B.
 #[inline(always)]
-pub(super) fn load_b(words: &mut [[u32; N]; B_WORDS], registers: &[Lanes32]) {
+pub(super) fn load_b(words: &mut [[u32; N]; B_WORDS], registers: &[&Lanes32]) {
     for (words, register) in words.as_chunks_mut::<4>().0.iter_mut().zip(registers) {
         for t in 0..4 {
             for g in 0..N {
@@ -35,7 +35,7 @@ pub(super) fn load_b(words: &mut [[u32; N]; B_WORDS], registers: &[Lanes32]) {
 
 /// Gives the elements of C, as their registers and lanes hold them: `each(row, column, bits)`.
 #[inline(always)]
-pub(super) fn load_c(ty: Element, registers: &[Lanes32], mut each: impl FnMut(usize, usize, u32)) {
+pub(super) fn load_c(ty: Element, registers: &[&Lanes32], mut each: impl FnMut(usize, usize, u32)) {
     if ty == Element::F16 {
         for (r, register) in registers.iter().enumerate().take(M / N) {
             for t in 0..4 {
@@ -87,29 +87,11 @@ pub(super) fn store_d(ty: Element, results: &mut [LaneRow], each: impl Fn(usize,
 /// Where the elements of a sparse A stand among all (PTX ISA "Sparse matrix storage"): of four elements two are
 /// given, of two `.tf32` one, and of four pairs of `.s4` two. Two bits name each.
 pub(super) fn load_places(scratch: &mut Scratch, matrix: &Matrix, selector: u8, metadata: &Lanes32) {
-    let stored = matrix.stored_k();
-    let ty = matrix.types[1];
-    // Elements of a chunk that are given, each chunk four bits of metadata.
-    let given = match ty {
-        Element::Tf32 => 1,
-        Element::S4 | Element::U4 | Element::E2m1Packed => 4,
-        _ => 2,
-    };
-    let chunks = stored / given;
-    let selector = usize::from(selector);
-    // Halfwords of rows `g` and `g + 8` share a thread where elements have sixteen bits or more; words of them lie
-    // in threads of their own otherwise.
-    let shared = ty.bits() >= 16;
+    let given = given(matrix.types[1]);
     for row in 0..M {
-        let (g, lower) = (row % N, row / N);
-        for chunk in 0..chunks {
-            let (thread, shift) = match (shared, chunks) {
-                (true, 0..=4) => (selector, 16 * lower + 4 * chunk),
-                (true, _) => (2 * (selector & 1) + chunk / 4, 16 * lower + 4 * (chunk % 4)),
-                (false, 0..=8) => (2 * selector + lower, 4 * chunk),
-                (false, _) => (2 * (chunk / 8) + lower, 4 * (chunk % 8)),
-            };
-            let nibble = (metadata[4 * g + thread % 4] >> shift & 0xf) as usize;
+        for chunk in 0..matrix.stored_k() / given {
+            let (thread, shift) = of_chunk(matrix, selector, row / N, chunk);
+            let nibble = (metadata[4 * (row % N) + thread % 4] >> shift & 0xf) as usize;
             for i in 0..given {
                 let place = match given {
                     1 => 2 * chunk + (nibble >> 1 & 1),
@@ -119,6 +101,30 @@ pub(super) fn load_places(scratch: &mut Scratch, matrix: &Matrix, selector: u8, 
                 scratch.places[row][given * chunk + i] = place as u8;
             }
         }
+    }
+}
+
+/// Elements of a chunk of a sparse A that are given, each chunk four bits of metadata.
+pub(super) fn given(ty: Element) -> usize {
+    match ty {
+        Element::Tf32 => 1,
+        Element::S4 | Element::U4 | Element::E2m1Packed => 4,
+        _ => 2,
+    }
+}
+
+/// The metadata of a chunk of the upper or the lower eight rows: which of four threads has them, and from which bit on.
+#[inline(always)]
+pub(super) fn of_chunk(matrix: &Matrix, selector: u8, lower: usize, chunk: usize) -> (usize, usize) {
+    let ty = matrix.types[1];
+    let selector = usize::from(selector);
+    // Halfwords of rows `g` and `g + 8` share a thread where elements have sixteen bits or more; words of them lie
+    // in threads of their own otherwise.
+    match (ty.bits() >= 16, matrix.stored_k() / given(ty)) {
+        (true, 0..=4) => (selector, 16 * lower + 4 * chunk),
+        (true, _) => (2 * (selector & 1) + chunk / 4, 16 * lower + 4 * (chunk % 4)),
+        (false, 0..=8) => (2 * selector + lower, 4 * chunk),
+        (false, _) => (2 * (chunk / 8) + lower, 4 * (chunk % 8)),
     }
 }
 

@@ -5,6 +5,8 @@
 mod avx2;
 mod float;
 mod fragments;
+#[cfg(target_arch = "x86_64")]
+mod integers;
 #[cfg(test)]
 mod literal_layout;
 #[cfg(test)]
@@ -46,11 +48,14 @@ pub(crate) fn multiply(
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
 #[allow(unsafe_code, reason = "callers must have the features")]
 unsafe fn multiply_avx2(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
-    if !(avx2::has(product) && avx2::tiles(scratch, product, results)) {
+    if !avx2::has(product) {
         multiply_here(scratch, product, results, true);
+    } else if !avx2::tiles(scratch, product, results) {
+        // What is kept of A is that of `avx2`.
+        multiply_here(scratch, &Product { keeps_a: false, ..*product }, results, true);
     }
 }
 

@@ -58,7 +58,7 @@ struct Scales {
 impl Scales {
     /// Thread `4 * g + 2 * thread` has those of row `g` of A, the next one those of row `g + 8`; of B thread
     /// `4 * g + thread` has those of column `g`.
-    fn read(scale: BlockScale, sources: &[Lanes32]) -> Self {
+    fn read(scale: BlockScale, sources: &[&Lanes32]) -> Self {
         let none = Scale { significand: 1.0, exponent: 0 };
         let mut out = Self { a: [[none; PARTS]; M], b: [[none; PARTS]; N] };
         let [data_a, byte_a, thread_a, data_b, byte_b, thread_b] = sources else { return out };
@@ -84,7 +84,7 @@ impl Scales {
 pub(super) fn apply(
     scratch: &mut Scratch,
     scale: BlockScale,
-    sources: &[Lanes32],
+    sources: &[&Lanes32],
     [of_a, of_b]: [usize; 2],
 ) -> [[f64; M]; N] {
     let scales = Scales::read(scale, sources);

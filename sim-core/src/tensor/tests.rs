@@ -48,7 +48,10 @@ fn results(
 ) -> Vec<Lanes32> {
     let mut scratch = Scratch::new();
     let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-    let product = Product { op, arithmetic, rounding: None, warp, keeps_a: false, sources };
+    let sources: Vec<&Lanes32> = sources.iter().collect();
+    let registers = op.registers();
+    let product =
+        Product { op, arithmetic, rounding: None, warp, keeps_a: false, registers, sources: &sources };
     multiply(&mut scratch, set, &product, &mut out);
     out.map(|row| row.0).to_vec()
 }
@@ -317,7 +320,10 @@ fn expect_reference(
     for set in InstructionSet::available() {
         let mut scratch = Scratch::new();
         let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-        let mut product = Product { op, arithmetic, rounding, warp: true, keeps_a: false, sources };
+        let sources: Vec<&Lanes32> = sources.iter().collect();
+        let registers = op.registers();
+        let mut product =
+            Product { op, arithmetic, rounding, warp: true, keeps_a: false, registers, sources: &sources };
         multiply(&mut scratch, set, &product, &mut out);
         let first = out;
         // With A of the product before.
@@ -336,6 +342,34 @@ fn expect_reference(
                 };
                 // Infinite or not a number, and zeros of either sign.
                 assert_eq!(own, value, "{name} row {row} column {column} {arithmetic:?} {}", set.name());
+            }
+        }
+    }
+}
+
+/// Products that follow one another with one A, ordinary ones behind others and the other way round.
+#[test]
+fn a_is_kept_for_other_columns() {
+    let op = op("sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    let a: Vec<Lanes32> =
+        (0..4).map(|r| std::array::from_fn(|lane| 0x3c01_b802 + 97 * r + lane as u32)).collect();
+    let columns = |b: u32| -> Vec<Lanes32> { vec![[b; 32]; 2] };
+    // Ordinary, infinite, and zero elements.
+    let kinds = [0x3a02_3c01, 0x7c00_3c01, 0, 0x3555_fc00, 0xb803_0001];
+    for set in InstructionSet::available() {
+        for arithmetic in &chips() {
+            let mut scratch = Scratch::new();
+            for (i, b) in kinds.iter().chain(&kinds).enumerate() {
+                let sources = [a.clone(), columns(*b), vec![[0x3f80_0000; 32]; 4]].concat();
+                let alone = results(&op, arithmetic, false, &sources, set);
+                let sources: Vec<&Lanes32> = sources.iter().collect();
+                let registers = op.registers();
+                let (keeps_a, sources) = (i > 0, &sources[..]);
+                let product =
+                    Product { op: &op, arithmetic, rounding: None, warp: false, keeps_a, registers, sources };
+                let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
+                multiply(&mut scratch, set, &product, &mut out);
+                assert_eq!(out.map(|row| row.0).to_vec(), alone, "{b:#x} {}", set.name());
             }
         }
     }
