@@ -341,6 +341,7 @@ impl Matrix {
     }
 
     /// Registers of the fragments D, A, B and C of an `mma`.
+    #[inline]
     pub fn registers(&self) -> [usize; 4] {
         let [m, n, k] = [self.shape.m, self.shape.n, self.shape.k].map(usize::from);
         let [d, a, b, c] = self.types;
@@ -383,15 +384,23 @@ pub struct MmaOp {
     pub rows: u32,
     /// The first of the slots that it reads and that do not fit into the operation, and how many they are.
     pub slots: (u32, u8),
+    registers: [u8; 6],
 }
 
 impl MmaOp {
+    /// An operation that has no rows yet.
+    pub fn new(matrix: Matrix, selector: u8, half: Option<u8>) -> Self {
+        let halves = |n: usize| if half.is_some() && n > 4 { n / 2 } else { n };
+        let scales = if matrix.scale.is_some() { SCALE_SOURCES } else { 0 };
+        let [d, a, b, c] = matrix.registers();
+        let registers = [halves(d), a, b, halves(c), usize::from(matrix.sparse), scales].map(|n| n as u8);
+        Self { matrix, selector, half, rows: 0, slots: (0, 0), registers }
+    }
+
     /// Registers of D, A, B, C, metadata and what says how it is scaled.
+    #[inline]
     pub fn registers(&self) -> [usize; 6] {
-        let [d, a, b, c] = self.matrix.registers();
-        let halves = |n: usize| if self.half.is_some() && n > 4 { n / 2 } else { n };
-        let scales = if self.matrix.scale.is_some() { SCALE_SOURCES } else { 0 };
-        [halves(d), a, b, halves(c), usize::from(self.matrix.sparse), scales]
+        self.registers.map(usize::from)
     }
 }
 

@@ -546,6 +546,7 @@ impl Program {
     }
 
     /// Rows of the fragments that an `mma` reads, A first.
+    #[inline]
     pub fn fragments(&self, mma: &MmaOp) -> &[Row] {
         let [_, a, b, c, e, scales] = mma.registers();
         let first = mma.rows as usize;

@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::error::Violation;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{LaneRow, read_row, write_element};
-use crate::tensor::{self, Lanes32, Product, RESULTS, SOURCES, Scratch};
+use crate::tensor::{self, Lanes32, Product, SOURCES, Scratch};
 
 /// Rows of a matrix, and bytes of a row.
 const ROWS: u32 = 8;
@@ -83,7 +83,7 @@ impl<P: Reconvergence> Resident<P> {
         mma: &MmaOp,
         lanes: LaneMask,
     ) -> Result<(), Violation> {
-        let Some(arithmetic) = self.world.tensor else {
+        let Some(arithmetic) = &self.world.tensor else {
             return Err(Violation::new("matrix", lanes, "the chip has no tensor cores"));
         };
         let wide = mma.matrix.types[1] == Element::F64;
@@ -96,9 +96,10 @@ impl<P: Reconvergence> Resident<P> {
             let reason = "internal error: a decoded product of matrices lacks operands";
             return Err(Violation::new("matrix", lanes, reason));
         }
-        for (sources, row) in sources.chunks_mut(each).zip(fragments) {
-            for (i, source) in sources.iter_mut().enumerate() {
-                *source = read_row(rows, &code.consts, Row(row.0.wrapping_add(i as u16)));
+        for (i, row) in fragments.iter().enumerate() {
+            sources[i * each] = read_row(rows, &code.consts, *row);
+            if wide {
+                sources[i * each + 1] = read_row(rows, &code.consts, Row(row.0.wrapping_add(1)));
             }
         }
         let sources = &mut sources[..fragments.len() * each];
@@ -116,7 +117,7 @@ impl<P: Reconvergence> Resident<P> {
         let form = code.program.forms.get(usize::from(op.form));
         let product = Product {
             op: mma,
-            arithmetic: &arithmetic,
+            arithmetic,
             rounding: form.and_then(|form| form.mods.rounding),
             warp: true,
             keeps_a: false,
@@ -124,9 +125,8 @@ impl<P: Reconvergence> Resident<P> {
             sources,
         };
         let mut scratch = self.scratch.take().unwrap_or_else(Scratch::new);
-        let mut results = [LaneRow([0; WARP_LANES]); RESULTS];
-        tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
-        self.scratch = Some(scratch);
+        tensor::multiply(&mut scratch, self.world.instruction_set, &product);
+        let results = &scratch.results;
         let rows = &mut self.warps[w].rows;
         for (i, to) in op.dst.iter().enumerate().take(registers[0]) {
             let at = usize::from(to.0);
@@ -138,6 +138,7 @@ impl<P: Reconvergence> Resident<P> {
                 *row = results[i];
             }
         }
+        self.scratch = Some(scratch);
         Ok(())
     }
 

@@ -19,9 +19,9 @@ use crate::error::Violation;
 use crate::monitor::Check;
 use crate::reconvergence::Reconvergence;
 use crate::register_pool::RegisterPool;
-use crate::registers::{LaneRow, guard, read_row};
+use crate::registers::{guard, read_row};
 use crate::tensor::shared_matrix::{Descriptor, PIECE_BYTES};
-use crate::tensor::{self, Lanes32, N as COLUMNS, Product, RESULTS, SOURCES, Scratch};
+use crate::tensor::{self, Lanes32, N as COLUMNS, Product, SOURCES, Scratch};
 
 /// What stands for a register that is not read.
 const NONE: Lanes32 = [0; WARP_LANES];
@@ -45,8 +45,7 @@ impl Operand {
 
     /// Eight rows of A or columns of B from the eighth of number `of` on, by as many bytes along K: what the threads
     /// of a warp hold of them in the register of number `piece`.
-    fn core(&self, memory: &[u8], of: u32, piece: u32) -> Result<Lanes32, Violation> {
-        let mut words = [0; WARP_LANES];
+    fn core(&self, memory: &[u8], of: u32, piece: u32, words: &mut Lanes32) -> Result<(), Violation> {
         for (words, at) in words.as_chunks_mut::<4>().0.iter_mut().zip(self.lines(of, piece)) {
             let found = usize::try_from(at).ok().and_then(|at| memory.get(at..at + PIECE_BYTES));
             let Some(bytes) = found else { return Err(self.outside(at, memory.len())) };
@@ -54,7 +53,10 @@ impl Operand {
                 *word = u32::from_le_bytes(*bytes);
             }
         }
-        Ok(if self.transposed { transposed(&words) } else { words })
+        if self.transposed {
+            *words = transposed(words);
+        }
+        Ok(())
     }
 
     #[cold]
@@ -126,9 +128,10 @@ impl<P: Reconvergence> Resident<P> {
         let half = |row| read_row(&self.warps[w].rows, &code.consts, row);
         let (low, high) = (half(row), half(Row(row.0.wrapping_add(1))));
         let bits = u64::from(low[0]) | u64::from(high[0]) << 32;
-        let differs = |lane: usize| low[lane] != low[0] || high[lane] != high[0];
-        let other = (0..WARP_LANES).fold(0, |all, lane| all | LaneMask::from(differs(lane)) << lane);
-        if other != 0 && self.world.check != Check::Off {
+        let difference = |words: &Lanes32| words.iter().fold(0, |all, word| all | (word ^ words[0]));
+        if difference(low) | difference(high) != 0 && self.world.check != Check::Off {
+            let differs = |lane: usize| low[lane] != low[0] || high[lane] != high[0];
+            let other = (0..WARP_LANES).fold(0, |all, lane| all | LaneMask::from(differs(lane)) << lane);
             let reason = format!("the descriptor of {name} differs from that of the warp's first thread");
             return Err(Violation::new("wgmma", other, reason));
         }
@@ -167,7 +170,7 @@ impl<P: Reconvergence> Resident<P> {
         let [d, a, ..] = wgmma.registers();
         let [read, written] = code.program.wgmma_rows(wgmma);
         let matrix = tile(&wgmma.matrix);
-        let mma = MmaOp { matrix, selector: wgmma.selector, half: None, rows: 0, slots: (0, 0) };
+        let mma = MmaOp::new(matrix, wgmma.selector, None);
         let registers = mma.registers();
         let [d_tile, a_tile, b_tile, c_tile, e_tile, _] = registers;
         let tiles = usize::from(wgmma.matrix.shape.n) / COLUMNS;
@@ -184,11 +187,11 @@ impl<P: Reconvergence> Resident<P> {
         let mut pieces = std::mem::take(&mut scratch.pieces);
         pieces.resize(a_tile + b_tile, NONE);
         for (i, to) in pieces[..a_tile].iter_mut().enumerate() {
-            *to = match &of_a {
+            match &of_a {
                 // Registers alternate between the upper and the lower eight rows.
-                Some(of_a) => of_a.core(memory, 2 * rank + i as u32 % 2, i as u32 / 2)?,
-                None => *register(&read[i]),
-            };
+                Some(of_a) => of_a.core(memory, 2 * rank + i as u32 % 2, i as u32 / 2, to)?,
+                None => *to = *register(&read[i]),
+            }
             if wgmma.negated {
                 negate(to, wgmma.matrix.types[1]);
             }
@@ -196,10 +199,9 @@ impl<P: Reconvergence> Resident<P> {
         let sums = if adds != 0 { read.get(a..a + d).unwrap_or_default() } else { &[] };
         let mut out = std::mem::take(&mut scratch.wide);
         out.clear();
-        let mut results = [LaneRow(NONE); RESULTS];
         for column in 0..tiles {
             for piece in 0..b_tile {
-                pieces[a_tile + piece] = of_b.core(memory, column as u32, piece as u32)?;
+                of_b.core(memory, column as u32, piece as u32, &mut pieces[a_tile + piece])?;
             }
             let mut sources = [&NONE; SOURCES];
             for (to, piece) in sources.iter_mut().zip(&pieces) {
@@ -220,8 +222,8 @@ impl<P: Reconvergence> Resident<P> {
                 registers,
                 sources: &sources[..used],
             };
-            tensor::multiply(&mut scratch, self.world.instruction_set, &product, &mut results);
-            out.extend_from_slice(&results[..d_tile]);
+            tensor::multiply(&mut scratch, self.world.instruction_set, &product);
+            out.extend_from_slice(&scratch.results[..d_tile]);
         }
         // Written last: one that D names twice is a sum of a later tile.
         let rows = &mut self.warps[w].rows;
@@ -247,13 +249,7 @@ impl<P: Reconvergence> Resident<P> {
         op: &Op,
         wgmma: &WgmmaOp,
     ) -> Result<Vec<(u64, u32)>, Violation> {
-        let mma = MmaOp {
-            matrix: tile(&wgmma.matrix),
-            selector: wgmma.selector,
-            half: None,
-            rows: 0,
-            slots: (0, 0),
-        };
+        let mma = MmaOp::new(tile(&wgmma.matrix), wgmma.selector, None);
         let [_, a_tile, b_tile, ..] = mma.registers();
         let rank = self.warps[w].index % WARPGROUP;
         let mut lines = Vec::new();

@@ -29,33 +29,42 @@ const ORDER: [usize; N] = [0, 2, 4, 6, 1, 3, 5, 7];
 
 /// How a type's elements lie in words, and what they become singles by.
 struct Form {
+    ty: Element,
     /// A magnitude is moved down so far from below the sign of a word, masked, and multiplied by this power of two.
     down: i32,
-    mask: u32,
+    mask: i32,
     factor: f32,
     /// Greater magnitudes are infinite or NaN.
     greatest: f32,
-    /// Subnormal elements have this exponent, as their sums of exponents are made of.
-    least: i16,
-    /// Subnormal elements are subnormal singles.
-    subnormal: bool,
 }
 
+/// The forms of the types that have products here, as constants of what is compiled for each. Exponents of halves move, so that
+/// subnormal ones become subnormal singles, and right again by the factor.
+const FORMS: [Form; 5] = {
+    const HALF: f32 = f32::from_bits(0x7780_0000);
+    const SMALL: f32 = f32::from_bits(0x7b80_0000);
+    [
+        Form { ty: Element::F16, down: 3, mask: 0x0fff_e000, factor: HALF, greatest: 65504.0 },
+        Form { ty: Element::Bf16, down: 0, mask: 0x7fff_0000, factor: 1.0, greatest: f32::MAX },
+        Form { ty: Element::Tf32, down: 0, mask: 0x7fff_e000, factor: 1.0, greatest: f32::MAX },
+        Form { ty: Element::E4m3, down: 4, mask: 0x07f0_0000, factor: SMALL, greatest: 448.0 },
+        Form { ty: Element::E5m2, down: 3, mask: 0x0fe0_0000, factor: HALF, greatest: 65504.0 },
+    ]
+};
+
 impl Form {
-    fn of(ty: Element) -> Option<Self> {
-        // The exponent of halves moves, so that subnormal ones become subnormal singles, and right again by the factor.
-        let half = |down, mask| (down, mask, f32::from_bits(0x7780_0000), 65504.0);
-        let (down, mask, factor, greatest) = match ty {
-            Element::F16 => half(3, 0x0fff_e000),
-            Element::E5m2 => half(3, 0x0fe0_0000),
-            Element::E4m3 => (4, 0x07f0_0000, f32::from_bits(0x7b80_0000), 448.0),
-            Element::Bf16 => (0, 0x7fff_0000, 1.0, f32::MAX),
-            Element::Tf32 => (0, 0x7fff_e000, 1.0, f32::MAX),
-            _ => return None,
-        };
-        let least = ((least_exponent(ty) + BIAS) << FIELD) as i16;
-        let subnormal = matches!(ty, Element::Bf16 | Element::Tf32);
-        Some(Self { down, mask, factor, greatest, least, subnormal })
+    const fn of<const TY: usize>() -> &'static Self {
+        &FORMS[TY]
+    }
+
+    /// Subnormal elements have this exponent, as their sums of exponents are made of.
+    const fn least(&self) -> i16 {
+        ((least_exponent(self.ty) + BIAS) << FIELD) as i16
+    }
+
+    /// Subnormal elements are subnormal singles.
+    const fn subnormal(&self) -> bool {
+        matches!(self.ty, Element::Bf16 | Element::Tf32)
     }
 }
 
@@ -112,36 +121,45 @@ pub(super) fn has(product: &Product<'_>) -> bool {
 
 /// Products of tiles of 16 by 8, and whether there are any: not where a number is not ordinary.
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) -> bool {
+pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>) -> bool {
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let [of_d, of_a, of_b, of_c] = matrix.types;
-    let (Some(of_a), Some(of_b)) = (Form::of(of_a), Form::of(of_b)) else { return false };
     let adder = adder(product, true);
-    let tile = &mut scratch.tile;
+    let Scratch { tile, results, .. } = scratch;
     if !product.keeps_a {
-        tile.ordinary_a = match matrix.types[1].packed() {
-            1 => load_a::<1>(tile, &of_a, a),
-            2 => load_a::<2>(tile, &of_a, a),
-            _ => load_a::<4>(tile, &of_a, a),
+        tile.ordinary_a = match of_a {
+            Element::F16 => load_a::<0>(tile, a),
+            Element::Bf16 => load_a::<1>(tile, a),
+            Element::Tf32 => load_a::<2>(tile, a),
+            Element::E4m3 => load_a::<3>(tile, a),
+            Element::E5m2 => load_a::<4>(tile, a),
+            _ => false,
         };
         if let Some(metadata) = e.first() {
             load_places(tile, product, metadata);
         }
     }
-    let ordinary_b = match matrix.types[2].packed() {
-        1 => load_b::<1>(tile, &of_b, b),
-        2 => load_b::<2>(tile, &of_b, b),
-        _ => load_b::<4>(tile, &of_b, b),
+    let ordinary_b = match of_b {
+        Element::F16 => load_b::<0>(tile, b),
+        Element::Bf16 => load_b::<1>(tile, b),
+        Element::Tf32 => load_b::<2>(tile, b),
+        Element::E4m3 => load_b::<3>(tile, b),
+        Element::E5m2 => load_b::<4>(tile, b),
+        _ => false,
     };
     if !(adder.fits() && tile.ordinary_a && ordinary_b && load_c(tile, of_c, c)) {
         return false;
     }
-    let ordinary = if matrix.sparse {
+    let depth = matrix.stored_k();
+    if matrix.sparse {
         load_fours(tile, usize::from(matrix.shape.k));
-        add::<true>(tile, adder, matrix.stored_k())
-    } else {
-        add::<false>(tile, adder, matrix.stored_k())
+    }
+    let ordinary = match (matrix.sparse, matches!(adder.rounding, Sums::Half)) {
+        (false, false) => add_groups::<false, false>(tile, adder, depth),
+        (false, true) => add_groups::<false, true>(tile, adder, depth),
+        (true, false) => add_groups::<true, false>(tile, adder, depth),
+        (true, true) => add_groups::<true, true>(tile, adder, depth),
     };
     if ordinary {
         store_d(tile, of_d, results);
@@ -149,31 +167,48 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
     ordinary
 }
 
-/// Adds products group by group, and says whether all sums are ordinary. Column by column within a group: a sum of one group waits
-/// for that of the group before, and for no other.
+/// Adds products by groups, whose number of elements is known when this is compiled where chips have it.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn add<const SPARSE: bool>(tile: &mut Tile, adder: Adder, depth: usize) -> bool {
-    let [least, most] = ORDINARY.map(|exponent| _mm256_set1_epi16(((exponent + BIAS) << FIELD) as i16));
+fn add_groups<const SPARSE: bool, const HALF: bool>(tile: &mut Tile, adder: Adder, depth: usize) -> bool {
     let depth = depth.min(FLOATS[0]);
+    match adder.group {
+        4 if depth.is_multiple_of(4) => add::<SPARSE, HALF, 4>(tile, adder, depth),
+        8 if depth.is_multiple_of(8) => add::<SPARSE, HALF, 8>(tile, adder, depth),
+        16 if depth.is_multiple_of(16) => add::<SPARSE, HALF, 16>(tile, adder, depth),
+        32 if depth.is_multiple_of(32) => add::<SPARSE, HALF, 32>(tile, adder, depth),
+        _ => add::<SPARSE, HALF, 0>(tile, adder, depth),
+    }
+}
+
+/// Adds products group by group, each of `GROUP` elements or of as many as the adder says, and says whether all sums are ordinary.
+/// Column by column within a group: a sum of one group waits for that of the group before, and for no other.
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline]
+fn add<const SPARSE: bool, const HALF: bool, const GROUP: usize>(
+    tile: &mut Tile,
+    adder: Adder,
+    depth: usize,
+) -> bool {
+    let [least, most] = ORDINARY.map(|exponent| _mm256_set1_epi16(((exponent + BIAS) << FIELD) as i16));
     let mut lowest = _mm256_set1_epi16(-1);
     let mut highest = _mm256_setzero_si256();
     let mut over = _mm256_setzero_si256();
     let mut first = 0;
     while first < depth {
-        let end = (first + adder.group).min(depth);
+        let count = if GROUP == 0 { adder.group.min(depth - first) } else { GROUP };
         for at in 0..N {
-            let largest = largest::<SPARSE>(tile, at, first, end, adder.rounding);
+            let largest = largest::<SPARSE, HALF>(tile, at, first, count);
             // Zeros have none, which is not the lowest.
             lowest = _mm256_min_epu16(lowest, _mm256_sub_epi16(largest, _mm256_set1_epi16(1)));
             highest = _mm256_max_epi16(highest, largest);
             store(&mut tile.largest[at], _mm256_max_epi16(largest, least));
         }
         for at in 0..N {
-            let own = add_column::<SPARSE>(tile, at, first, end, adder);
+            let own = add_column::<SPARSE, HALF>(tile, at, first, count, adder);
             over = _mm256_or_si256(over, own);
         }
-        first = end;
+        first += count;
     }
     let low = _mm256_cmpeq_epi16(_mm256_max_epu16(lowest, least), lowest);
     let high = _mm256_cmpgt_epi16(highest, most);
@@ -185,10 +220,15 @@ fn add<const SPARSE: bool>(tile: &mut Tile, adder: Adder, depth: usize) -> bool 
 /// The largest exponents of the sums of a column, which is lane `at` of those of B, and the products of a group.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn largest<const SPARSE: bool>(tile: &Tile, at: usize, first: usize, end: usize, rounding: Sums) -> __m256i {
+fn largest<const SPARSE: bool, const HALF: bool>(
+    tile: &Tile,
+    at: usize,
+    first: usize,
+    count: usize,
+) -> __m256i {
     let [low, high] = &tile.sums[ORDER[at]];
     let mut largest = exponents([load(low), load(high)]);
-    if matches!(rounding, Sums::Half) {
+    if HALF {
         let zero = _mm256_cmpeq_epi16(largest, _mm256_setzero_si256());
         // Infinite ones stay.
         let infinite = _mm256_cmpeq_epi16(largest, _mm256_set1_epi16(0x7f80));
@@ -196,14 +236,17 @@ fn largest<const SPARSE: bool>(tile: &Tile, at: usize, first: usize, end: usize,
         let ordinary = _mm256_max_epi16(largest, least);
         largest = _mm256_andnot_si256(_mm256_or_si256(zero, infinite), ordinary);
     }
-    for k in first..end {
+    let group = first..first + count;
+    let of_a = &tile.a_exponents[group.clone()];
+    let (of_b, places) = (&tile.b_exponents[group.clone()], &tile.exponent_places[group]);
+    for i in 0..count {
         let of_b = if SPARSE {
-            let fours = vectors::load_twice(four(&tile.exponent_fours, k, at));
-            _mm256_shuffle_epi8(fours, load(&tile.exponent_places[k]))
+            let fours = vectors::load_twice(four(&tile.exponent_fours, first + i, at));
+            _mm256_shuffle_epi8(fours, load(&places[i]))
         } else {
-            _mm256_set1_epi32(tile.b_exponents[k][at].cast_signed())
+            _mm256_set1_epi32(of_b[i][at].cast_signed())
         };
-        largest = _mm256_max_epi16(largest, _mm256_adds_epi16(load(&tile.a_exponents[k]), of_b));
+        largest = _mm256_max_epi16(largest, _mm256_adds_epi16(load(&of_a[i]), of_b));
     }
     largest
 }
@@ -211,11 +254,11 @@ fn largest<const SPARSE: bool>(tile: &Tile, at: usize, first: usize, end: usize,
 /// Adds the products of a group to the sums of a column, and gives signs that say that a sum is not theirs.
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
-fn add_column<const SPARSE: bool>(
+fn add_column<const SPARSE: bool, const HALF: bool>(
     tile: &mut Tile,
     at: usize,
     first: usize,
-    end: usize,
+    count: usize,
     adder: Adder,
 ) -> __m256i {
     let largest = load(&tile.largest[at]);
@@ -229,40 +272,39 @@ fn add_column<const SPARSE: bool>(
         _mm256_castsi256_ps(_mm256_sub_epi32(one, powers[1])),
     ];
     let [low, high] = &tile.sums[column];
-    let mut even = [aligned(single(low), up[0]), aligned(single(high), up[1])];
-    let mut odd = [zero; 2];
-    let mut k = first;
-    while k + 4 <= end {
-        for i in 0..4 {
-            let own = terms::<SPARSE>(tile, k + i, at, up);
-            even = [_mm256_add_epi32(even[0], own[0]), _mm256_add_epi32(even[1], own[1])];
-        }
-        (even, odd) = (odd, even);
-        k += 4;
+    let mut sums = [[aligned(single(low), up[0]), aligned(single(high), up[1])], [zero; 2]];
+    let group = first..first + count;
+    let (of_a, of_b, places) = (&tile.a[group.clone()], &tile.b[group.clone()], &tile.places[group]);
+    for i in 0..count {
+        let [of_low, of_high] = if SPARSE {
+            let fours = _mm256_castsi256_ps(vectors::load_twice(four(&tile.fours, first + i, at)));
+            let [low, high] = &places[i];
+            [_mm256_permutevar_ps(fours, load(low)), _mm256_permutevar_ps(fours, load(high))]
+        } else {
+            [_mm256_set1_ps(f32::from_bits(of_b[i][at])); 2]
+        };
+        let [low, high] = &of_a[i];
+        let low = aligned(_mm256_mul_ps(single(low), of_low), up[0]);
+        let high = aligned(_mm256_mul_ps(single(high), of_high), up[1]);
+        let sums = &mut sums[i / 4 % 2];
+        *sums = [_mm256_add_epi32(sums[0], low), _mm256_add_epi32(sums[1], high)];
     }
-    for k in k..end {
-        let own = terms::<SPARSE>(tile, k, at, up);
-        even = [_mm256_add_epi32(even[0], own[0]), _mm256_add_epi32(even[1], own[1])];
-    }
+    let [even, odd] = sums;
     let total = [_mm256_add_epi32(even[0], odd[0]), _mm256_add_epi32(even[1], odd[1])];
     let below = _mm256_set1_epi32(adder.bits << 23);
     for half in 0..2 {
         let down = _mm256_castsi256_ps(_mm256_sub_epi32(powers[half], below));
-        let sums = match adder.rounding {
-            Sums::Single(kept) => {
-                let mask = _mm256_set1_epi32(-1 << (23 - kept.min(23)));
-                let rounded = _mm256_and_si256(toward_zero(total[half]), mask);
-                _mm256_mul_ps(_mm256_castsi256_ps(rounded), down)
-            }
-            Sums::Half => {
-                let sums = _mm256_mul_ps(_mm256_castsi256_ps(to_odd(total[half])), down);
-                let sums = _mm256_cvtph_ps(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(sums));
-                // Infinite sums stay.
-                let before = single(&tile.sums[column][half]);
-                let magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0), before);
-                let infinite = _mm256_cmp_ps::<_CMP_EQ_OQ>(magnitude, _mm256_set1_ps(f32::INFINITY));
-                _mm256_blendv_ps(sums, before, infinite)
-            }
+        let sums = if HALF {
+            let sums = _mm256_mul_ps(_mm256_castsi256_ps(to_odd(total[half])), down);
+            let sums = _mm256_cvtph_ps(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(sums));
+            // Infinite sums stay.
+            let before = single(&tile.sums[column][half]);
+            let magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0), before);
+            let infinite = _mm256_cmp_ps::<_CMP_EQ_OQ>(magnitude, _mm256_set1_ps(f32::INFINITY));
+            _mm256_blendv_ps(sums, before, infinite)
+        } else {
+            let rounded = _mm256_and_si256(toward_zero(total[half]), _mm256_set1_epi32(adder.kept()));
+            _mm256_mul_ps(_mm256_castsi256_ps(rounded), down)
         };
         store(&mut tile.sums[column][half], _mm256_castps_si256(sums));
     }
@@ -271,21 +313,6 @@ fn add_column<const SPARSE: bool>(
     }
     let own = |i: usize| overflow(even[i], odd[i], total[i]);
     _mm256_or_si256(own(0), own(1))
-}
-
-/// The aligned products of element `k` of the rows of A.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn terms<const SPARSE: bool>(tile: &Tile, k: usize, at: usize, up: [__m256; 2]) -> [__m256i; 2] {
-    let [of_low, of_high] = if SPARSE {
-        let fours = _mm256_castsi256_ps(vectors::load_twice(four(&tile.fours, k, at)));
-        let [low, high] = &tile.places[k];
-        [_mm256_permutevar_ps(fours, load(low)), _mm256_permutevar_ps(fours, load(high))]
-    } else {
-        [_mm256_set1_ps(f32::from_bits(tile.b[k][at])); 2]
-    };
-    let [low, high] = &tile.a[k];
-    [aligned(_mm256_mul_ps(single(low), of_low), up[0]), aligned(_mm256_mul_ps(single(high), of_high), up[1])]
 }
 
 /// The four elements of a column among which one is multiplied by element `k` of a sparse A.
@@ -349,41 +376,50 @@ fn exponents([low, high]: [__m256i; 2]) -> __m256i {
 /// The same of elements: subnormal ones have the least exponent, zeros a negative one, which stays so where another is added.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn exponents_of_elements(elements: [__m256i; 2], form: &Form) -> __m256i {
+fn exponents_of_elements<const TY: usize>(elements: [__m256i; 2]) -> __m256i {
+    let least = const { Form::of::<TY>().least() };
     let own = exponents(elements);
     let zero = _mm256_cmpeq_epi16(own, _mm256_setzero_si256());
-    _mm256_or_si256(_mm256_max_epi16(own, _mm256_set1_epi16(form.least)), _mm256_slli_epi16::<15>(zero))
+    _mm256_or_si256(_mm256_max_epi16(own, _mm256_set1_epi16(least)), _mm256_slli_epi16::<15>(zero))
 }
 
-/// Element `p` of the `P` of words as singles.
+/// Element `p` of those of words as singles.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn element<const P: usize>(words: __m256i, p: usize, form: &Form, bounds: &mut Bounds) -> __m256i {
-    let own = _mm256_sllv_epi32(words, _mm256_set1_epi32((32 - (p + 1) * (32 / P)) as i32));
+fn element<const TY: usize>(words: __m256i, p: usize, bounds: &mut Bounds) -> __m256i {
+    let form = const { Form::of::<TY>() };
+    let width = const { 32 / FORMS[TY].ty.packed() };
+    let own = _mm256_sllv_epi32(words, _mm256_set1_epi32((32 - (p + 1) * width) as i32));
     let bits = _mm256_srlv_epi32(own, _mm256_set1_epi32(form.down));
-    let bits = _mm256_and_si256(bits, _mm256_set1_epi32(form.mask.cast_signed()));
+    let bits = _mm256_and_si256(bits, _mm256_set1_epi32(form.mask));
     let magnitude = _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(form.factor));
     let magnitude = _mm256_castps_si256(magnitude);
-    bounds.add(magnitude, form.subnormal);
+    bounds.add(magnitude, form.subnormal());
     _mm256_or_si256(magnitude, _mm256_and_si256(own, _mm256_set1_epi32(i32::MIN)))
 }
 
-/// Elements of A, of which words hold `P` each, and their exponents; whether all are ordinary. Registers alternate between rows
-/// `g` and `g + 8`.
+/// Elements of A and their exponents, and whether all are ordinary. Registers alternate between rows `g` and `g + 8`.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn load_a<const P: usize>(tile: &mut Tile, form: &Form, registers: &[&Lanes32]) -> bool {
+fn load_a<const TY: usize>(tile: &mut Tile, registers: &[&Lanes32]) -> bool {
+    let form = const { Form::of::<TY>() };
+    let packed = const { FORMS[TY].ty.packed() };
     let mut bounds = Bounds::new();
-    let rows = tile.a.chunks_exact_mut(4 * P).zip(tile.a_exponents.chunks_exact_mut(4 * P));
-    for ([low, high], (values, exponents)) in registers.as_chunks::<2>().0.iter().zip(rows) {
-        let words = [by_thread(low), by_thread(high)];
+    for r in 0..registers.len() / 2 {
+        let words = [by_thread(registers[2 * r]), by_thread(registers[2 * r + 1])];
+        let places = 4 * packed * r..4 * packed * (r + 1);
+        let (Some(values), Some(exponents)) =
+            (tile.a.get_mut(places.clone()), tile.a_exponents.get_mut(places))
+        else {
+            return false;
+        };
         for t in 0..4 {
-            for p in 0..P {
-                let low = element::<P>(words[0][t], p, form, &mut bounds);
-                let high = element::<P>(words[1][t], p, form, &mut bounds);
-                store(&mut values[P * t + p][0], low);
-                store(&mut values[P * t + p][1], high);
-                store(&mut exponents[P * t + p], exponents_of_elements([low, high], form));
+            for p in 0..packed {
+                let low = element::<TY>(words[0][t], p, &mut bounds);
+                let high = element::<TY>(words[1][t], p, &mut bounds);
+                store(&mut values[packed * t + p][0], low);
+                store(&mut values[packed * t + p][1], high);
+                store(&mut exponents[packed * t + p], exponents_of_elements::<TY>([low, high]));
             }
         }
     }
@@ -393,22 +429,30 @@ fn load_a<const P: usize>(tile: &mut Tile, form: &Form, registers: &[&Lanes32]) 
 /// Elements of B, and their exponents without a bias, each twice in a word; whether all are ordinary.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn load_b<const P: usize>(tile: &mut Tile, form: &Form, registers: &[&Lanes32]) -> bool {
+fn load_b<const TY: usize>(tile: &mut Tile, registers: &[&Lanes32]) -> bool {
+    let form = const { Form::of::<TY>() };
+    let packed = const { FORMS[TY].ty.packed() };
     let mut bounds = Bounds::new();
     let bias = _mm256_set1_epi16((BIAS << FIELD) as i16);
-    let rows = tile.b.chunks_exact_mut(4 * P).zip(tile.b_exponents.chunks_exact_mut(4 * P));
-    for (register, (values, exponents)) in registers.iter().zip(rows) {
-        let words = by_thread(register);
-        for k in (0..4 * P).step_by(2) {
+    for r in 0..registers.len() {
+        let words = by_thread(registers[r]);
+        let places = 4 * packed * r..4 * packed * (r + 1);
+        let (Some(values), Some(exponents)) =
+            (tile.b.get_mut(places.clone()), tile.b_exponents.get_mut(places))
+        else {
+            return false;
+        };
+        for pair in 0..2 * packed {
+            let (k, next) = (2 * pair, 2 * pair + 1);
             let own = [
-                element::<P>(words[k / P], k % P, form, &mut bounds),
-                element::<P>(words[(k + 1) / P], (k + 1) % P, form, &mut bounds),
+                element::<TY>(words[k / packed], k % packed, &mut bounds),
+                element::<TY>(words[next / packed], next % packed, &mut bounds),
             ];
             store(&mut values[k], own[0]);
-            store(&mut values[k + 1], own[1]);
-            let own = _mm256_subs_epi16(exponents_of_elements(own, form), bias);
+            store(&mut values[next], own[1]);
+            let own = _mm256_subs_epi16(exponents_of_elements::<TY>(own), bias);
             store(&mut exponents[k], _mm256_unpacklo_epi16(own, own));
-            store(&mut exponents[k + 1], _mm256_unpackhi_epi16(own, own));
+            store(&mut exponents[next], _mm256_unpackhi_epi16(own, own));
         }
     }
     bounds.are_ordinary(form.greatest)
@@ -421,14 +465,13 @@ fn load_b<const P: usize>(tile: &mut Tile, form: &Form, registers: &[&Lanes32]) 
 fn load_c(tile: &mut Tile, ty: Element, registers: &[&Lanes32]) -> bool {
     let mut bounds = Bounds::new();
     if ty == Element::F16 {
-        let Some(form) = Form::of(ty) else { return false };
         // What an infinite half becomes, as the greatest exponent is an ordinary one of singles.
         const INFINITE: f32 = 65536.0;
         for (half, register) in registers.iter().enumerate().take(2) {
             let words = by_thread(register);
             for t in 0..4 {
                 for p in 0..2 {
-                    let own = element::<2>(words[t], p, &form, &mut bounds);
+                    let own = element::<0>(words[t], p, &mut bounds);
                     let sign = _mm256_and_si256(own, _mm256_set1_epi32(i32::MIN));
                     let magnitude = _mm256_xor_si256(own, sign);
                     let infinite = _mm256_set1_epi32(INFINITE.to_bits().cast_signed());

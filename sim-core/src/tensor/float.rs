@@ -147,12 +147,7 @@ pub(super) fn adder(product: &Product<'_>, integers: bool) -> Adder {
 
 /// Products of tiles of 16 by 8, the rows of A sparse or not.
 #[inline(always)]
-pub(super) fn tiles(
-    scratch: &mut Scratch,
-    product: &Product<'_>,
-    results: &mut [LaneRow; RESULTS],
-    avx2: bool,
-) {
+pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, avx2: bool) {
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let [of_d, of_a, of_b, of_c] = matrix.types;
@@ -194,7 +189,8 @@ pub(super) fn tiles(
             }
         }
     }
-    fragments::store_d(of_d, results, |row, column| encode(scratch.sums[column][row], of_d));
+    let Scratch { sums, results, .. } = scratch;
+    fragments::store_d(of_d, results, |row, column| encode(sums[column][row], of_d));
 }
 
 /// Elements that are taken out of a matrix, a lane for each row.
@@ -285,12 +281,7 @@ fn by_halves(scratch: &mut Scratch, product: &Product<'_>, adder: Adder, stored:
 
 /// The four products of `m8n8k4`, each of eight threads: four from `4 * q` on and four from `16 + 4 * q` on.
 #[inline(always)]
-pub(super) fn quads(
-    scratch: &mut Scratch,
-    product: &Product<'_>,
-    results: &mut [LaneRow; RESULTS],
-    avx2: bool,
-) {
+pub(super) fn quads(scratch: &mut Scratch, product: &Product<'_>, avx2: bool) {
     let matrix = &product.op.matrix;
     let [a, b, c, _] = product.parts();
     let [of_d, .., of_c] = matrix.types;
@@ -340,7 +331,7 @@ pub(super) fn quads(
                 }
             }
         }
-        let Scratch { a, a_exponents, b, b_exponents, sums, .. } = &mut *scratch;
+        let Scratch { a, a_exponents, b, b_exponents, sums, results, .. } = &mut *scratch;
         let adder = adder(product, avx2 && finite);
         for (column, sums) in sums.iter_mut().enumerate() {
             if !product.arithmetic.quads_by_fma {
@@ -357,7 +348,7 @@ pub(super) fn quads(
             let lane = 16 * high + 4 * q + t;
             let bits = |i: usize| {
                 let (row, column) = place(t, high, i, of_d);
-                encode(scratch.sums[column][row], of_d)
+                encode(sums[column][row], of_d)
             };
             for (r, register) in results.iter_mut().enumerate().take(4) {
                 register.0[lane] = match of_d {

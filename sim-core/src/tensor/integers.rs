@@ -69,6 +69,14 @@ impl Adder {
         ((self.group as u64) << (self.bits + 2)) + (1 << (self.bits + 1)) < 1 << 31
     }
 
+    /// The bits of a single that sums keep.
+    pub(super) fn kept(self) -> i32 {
+        match self.rounding {
+            Sums::Single(kept) => -1 << (23 - kept.min(23)),
+            Sums::Half => -1,
+        }
+    }
+
     /// Adds the products of a group to the sums of a column if exponents and sums are ordinary, and says whether;
     /// otherwise nothing is changed.
     #[target_feature(enable = "avx2,fma")]

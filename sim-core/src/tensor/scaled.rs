@@ -7,10 +7,9 @@ use sim_frontend::matrix::{BlockScale, Element, ScaleType};
 
 use super::float::encode;
 use super::fragments;
-use super::scratch::{Lanes32, M, N, Product, RESULTS, Scratch};
+use super::scratch::{Lanes32, M, N, Product, Scratch};
 use super::sums::{LEAST, Sums, exponent_of_sum, round};
 use crate::lanes::power;
-use crate::registers::LaneRow;
 
 /// Products that are added before they are scaled.
 const BLOCK: usize = 16;
@@ -108,12 +107,7 @@ fn halves(bits: u32) -> i32 {
 }
 
 /// Products of tiles of 16 by 8 whose elements are packed `.e2m1`, the rows of A sparse or not.
-pub(super) fn tiles(
-    scratch: &mut Scratch,
-    product: &Product<'_>,
-    scale: BlockScale,
-    results: &mut [LaneRow; RESULTS],
-) {
+pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, scale: BlockScale) {
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let (stored, k) = (matrix.stored_k(), usize::from(matrix.shape.k));
@@ -154,7 +148,7 @@ pub(super) fn tiles(
             sums[n][row] = sum(sums[n][row].into(), &terms, bits) as f32;
         }
     }
-    let sums = &scratch.sums;
+    let Scratch { sums, results, .. } = scratch;
     fragments::store_d(Element::F32, results, |row, column| encode(sums[column][row], Element::F32));
 }
 

@@ -97,6 +97,8 @@ pub(crate) struct Scratch {
     pub(super) whole_sums: [[i32; N]; M],
     /// Room for what the products of a warpgroup read of shared memory.
     pub(crate) pieces: Vec<Lanes32>,
+    /// Room for the rows of D.
+    pub(crate) results: [LaneRow; RESULTS],
     /// Room for the rows of D of a product that is made of several.
     pub(crate) wide: Vec<LaneRow>,
 }
@@ -118,6 +120,7 @@ impl Scratch {
             places: [[0; INTEGERS[0]]; M],
             sums: [[0.0; M]; N],
             whole_sums: [[0; N]; M],
+            results: [LaneRow([0; WARP_LANES]); RESULTS],
             pieces: Vec::new(),
             wide: Vec::new(),
         })

@@ -36,7 +36,7 @@ fn op(text: &str) -> MmaOp {
     let entry = isa::entry("mma").expect("a row");
     isa::resolve(entry, &words, false).unwrap_or_else(|e| panic!("{text}: {e:?}"));
     let matrix = Matrix::of(Root::Mma, &words).expect("a product");
-    MmaOp { matrix, selector: 0, half: None, rows: 0, slots: (0, 0) }
+    MmaOp::new(matrix, 0, None)
 }
 
 fn results(
@@ -47,13 +47,12 @@ fn results(
     set: InstructionSet,
 ) -> Vec<Lanes32> {
     let mut scratch = Scratch::new();
-    let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
     let sources: Vec<&Lanes32> = sources.iter().collect();
     let registers = op.registers();
     let product =
         Product { op, arithmetic, rounding: None, warp, keeps_a: false, registers, sources: &sources };
-    multiply(&mut scratch, set, &product, &mut out);
-    out.map(|row| row.0).to_vec()
+    multiply(&mut scratch, set, &product);
+    scratch.results.map(|row| row.0).to_vec()
 }
 
 /// A recorded row: elements of A and B, C as a single, D.
@@ -124,7 +123,7 @@ fn recorded_products_are_reproduced_bit_by_bit() {
         // These were recorded of products of warpgroups, and without C.
         let of_group = name.starts_with("h200-e");
         let quad = op.matrix.is_quad();
-        op.half = (quad && types[0] == Element::F32).then_some(0);
+        op = MmaOp::new(op.matrix, 0, (quad && types[0] == Element::F32).then_some(0));
         let [_, ra, rb, rc, ..] = op.registers();
         for (i, row) in rows.iter().enumerate() {
             assert_eq!(row.a.len(), usize::from(op.matrix.shape.k), "{name}");
@@ -319,17 +318,17 @@ fn expect_reference(
     let expected = reference::product(op, arithmetic, rounding, [of_a, of_b, of_c, of_e, of_s]);
     for set in InstructionSet::available() {
         let mut scratch = Scratch::new();
-        let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
         let sources: Vec<&Lanes32> = sources.iter().collect();
         let registers = op.registers();
         let mut product =
             Product { op, arithmetic, rounding, warp: true, keeps_a: false, registers, sources: &sources };
-        multiply(&mut scratch, set, &product, &mut out);
-        let first = out;
+        multiply(&mut scratch, set, &product);
+        let first = scratch.results;
         // With A of the product before.
         product.keeps_a =
             !matches!(types[1], Element::F64 | Element::E2m1Packed) && op.matrix.scale.is_none();
-        multiply(&mut scratch, set, &product, &mut out);
+        multiply(&mut scratch, set, &product);
+        let out = scratch.results;
         assert_eq!(first, out, "{name}");
         for (row, list) in expected.iter().enumerate() {
             for (column, &value) in list.iter().enumerate() {
@@ -367,9 +366,8 @@ fn a_is_kept_for_other_columns() {
                 let (keeps_a, sources) = (i > 0, &sources[..]);
                 let product =
                     Product { op: &op, arithmetic, rounding: None, warp: false, keeps_a, registers, sources };
-                let mut out = [LaneRow([0; WARP_LANES]); RESULTS];
-                multiply(&mut scratch, set, &product, &mut out);
-                assert_eq!(out.map(|row| row.0).to_vec(), alone, "{b:#x} {}", set.name());
+                multiply(&mut scratch, set, &product);
+                assert_eq!(scratch.results.map(|row| row.0).to_vec(), alone, "{b:#x} {}", set.name());
             }
         }
     }
@@ -515,7 +513,7 @@ proptest! {
         let layout = ["row.row", "row.col", "col.row", "col.col"][layouts];
         let types = ["f16.f16.f16.f16", "f32.f16.f16.f16", "f32.f16.f16.f32"][types];
         let mut op = op(&format!("sync.aligned.m8n8k4.{layout}.{types}"));
-        op.half = (op.matrix.types[0] == Element::F32).then_some(half);
+        op = MmaOp::new(op.matrix, 0, (op.matrix.types[0] == Element::F32).then_some(half));
         let [_, a, b, c, ..] = op.registers();
         let mut sources = words_of[..a + b + c].to_vec();
         for (r, register) in sources.iter_mut().enumerate() {

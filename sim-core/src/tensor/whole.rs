@@ -3,8 +3,7 @@
 use sim_frontend::matrix::{BitOp, Element};
 
 use super::fragments;
-use super::scratch::{INTEGERS, M, N, Product, RESULTS, Scratch};
-use crate::registers::LaneRow;
+use super::scratch::{INTEGERS, M, N, Product, Scratch};
 
 /// Element `p` of a word.
 #[inline(always)]
@@ -20,7 +19,7 @@ fn integer(ty: Element, word: u32, p: usize) -> i32 {
 }
 
 #[inline(always)]
-pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut [LaneRow; RESULTS]) {
+pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>) {
     let matrix = &product.op.matrix;
     let [a, b, c, e] = product.parts();
     let [_, of_a, of_b, _] = matrix.types;
@@ -75,8 +74,8 @@ pub(super) fn tiles(scratch: &mut Scratch, product: &Product<'_>, results: &mut 
             }
         }
     }
-    let sums = &scratch.whole_sums;
-    fragments::store_d(Element::S32, results, |row, column| sums[row][column].cast_unsigned());
+    let Scratch { whole_sums, results, .. } = scratch;
+    fragments::store_d(Element::S32, results, |row, column| whole_sums[row][column].cast_unsigned());
 }
 
 #[inline(always)]

@@ -222,7 +222,7 @@ impl<'a> Translator<'_, 'a> {
             part.fragments.extend(of.c);
             part.fragments.extend(of.e);
             part.fragments.extend(of.scales);
-            part.extra = Extra::Mma(MmaOp { matrix, selector, half, rows: 0, slots: (0, 0) });
+            part.extra = Extra::Mma(MmaOp::new(matrix, selector, half));
             self.push(part);
         }
         for (to, from) in late {
