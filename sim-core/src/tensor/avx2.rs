@@ -19,6 +19,8 @@ use crate::vectors::{self, load, store};
 
 /// Bits below an exponent in the upper half of a single.
 const FIELD: u32 = 7;
+/// Elements of B, four neighbours of a column side by side.
+type Fours = [[Eight; 4]; FLOATS[1] / 4];
 /// What the exponent of a single is biased by.
 const BIAS: i32 = 127;
 /// Largest exponents of a group that is added here lie within these bounds.
@@ -272,24 +274,21 @@ fn add_column<const SPARSE: bool, const HALF: bool>(
         _mm256_castsi256_ps(_mm256_sub_epi32(one, powers[1])),
     ];
     let [low, high] = &tile.sums[column];
-    let mut sums = [[aligned(single(low), up[0]), aligned(single(high), up[1])], [zero; 2]];
+    let mut even = [aligned(single(low), up[0]), aligned(single(high), up[1])];
+    let mut odd = [zero; 2];
     let group = first..first + count;
-    let (of_a, of_b, places) = (&tile.a[group.clone()], &tile.b[group.clone()], &tile.places[group]);
-    for i in 0..count {
-        let [of_low, of_high] = if SPARSE {
-            let fours = _mm256_castsi256_ps(vectors::load_twice(four(&tile.fours, first + i, at)));
-            let [low, high] = &places[i];
-            [_mm256_permutevar_ps(fours, load(low)), _mm256_permutevar_ps(fours, load(high))]
-        } else {
-            [_mm256_set1_ps(f32::from_bits(of_b[i][at])); 2]
-        };
-        let [low, high] = &of_a[i];
-        let low = aligned(_mm256_mul_ps(single(low), of_low), up[0]);
-        let high = aligned(_mm256_mul_ps(single(high), of_high), up[1]);
-        let sums = &mut sums[i / 4 % 2];
-        *sums = [_mm256_add_epi32(sums[0], low), _mm256_add_epi32(sums[1], high)];
+    let group = (&tile.a[group.clone()], &tile.b[group.clone()], &tile.places[group]);
+    for four in 0..count / 4 {
+        for i in 4 * four..4 * four + 4 {
+            let own = terms::<SPARSE>(group, i, &tile.fours, (first + i, at), up);
+            even = [_mm256_add_epi32(even[0], own[0]), _mm256_add_epi32(even[1], own[1])];
+        }
+        (even, odd) = (odd, even);
     }
-    let [even, odd] = sums;
+    for i in count / 4 * 4..count {
+        let own = terms::<SPARSE>(group, i, &tile.fours, (first + i, at), up);
+        even = [_mm256_add_epi32(even[0], own[0]), _mm256_add_epi32(even[1], own[1])];
+    }
     let total = [_mm256_add_epi32(even[0], odd[0]), _mm256_add_epi32(even[1], odd[1])];
     let below = _mm256_set1_epi32(adder.bits << 23);
     for half in 0..2 {
@@ -315,9 +314,30 @@ fn add_column<const SPARSE: bool, const HALF: bool>(
     _mm256_or_si256(own(0), own(1))
 }
 
+/// The aligned products of element `i` of a group, which is number `k`, in a column.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn terms<const SPARSE: bool>(
+    (of_a, of_b, places): (&[[Eight; 2]], &[Eight], &[[Eight; 2]]),
+    i: usize,
+    fours: &Fours,
+    (k, at): (usize, usize),
+    up: [__m256; 2],
+) -> [__m256i; 2] {
+    let [of_low, of_high] = if SPARSE {
+        let fours = _mm256_castsi256_ps(vectors::load_twice(four(fours, k, at)));
+        let [low, high] = &places[i];
+        [_mm256_permutevar_ps(fours, load(low)), _mm256_permutevar_ps(fours, load(high))]
+    } else {
+        [_mm256_set1_ps(f32::from_bits(of_b[i][at])); 2]
+    };
+    let [low, high] = &of_a[i];
+    [aligned(_mm256_mul_ps(single(low), of_low), up[0]), aligned(_mm256_mul_ps(single(high), of_high), up[1])]
+}
+
 /// The four elements of a column among which one is multiplied by element `k` of a sparse A.
 #[inline(always)]
-fn four(fours: &[[Eight; 4]; FLOATS[1] / 4], k: usize, at: usize) -> &[u32; 4] {
+fn four(fours: &Fours, k: usize, at: usize) -> &[u32; 4] {
     &fours[k / 2][at % 4].as_chunks::<4>().0[at / 4]
 }
 
