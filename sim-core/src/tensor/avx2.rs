@@ -545,28 +545,49 @@ fn store_d(tile: &Tile, ty: Element, results: &mut [LaneRow; RESULTS]) {
 fn load_places(tile: &mut Tile, product: &Product<'_>, metadata: &Lanes32) {
     let matrix = &product.op.matrix;
     let words = by_thread(metadata);
-    let given = fragments::given(matrix.types[1]);
-    let three = _mm256_set1_epi32(3);
-    for k in 0..matrix.stored_k().min(FLOATS[0]) {
-        let own = |half: usize| {
-            let (thread, shift) = fragments::of_chunk(matrix, product.op.selector, half, k / given);
-            // Of two one is named by the upper bit of the first of two bits.
-            let shift = shift + if given == 1 { 1 } else { 2 * (k % given) };
-            let named = _mm256_srlv_epi32(words[thread % 4], _mm256_set1_epi32(shift as i32));
-            if given == 1 {
+    let (stored, ty) = (matrix.stored_k().min(FLOATS[0]), matrix.types[1]);
+    if ty == Element::Tf32 {
+        // Of two one is named by the upper bit of the first of two bits, and every other chunk has the upper two of four.
+        for k in 0..stored {
+            let own = |half: usize| {
+                let (thread, shift) = fragments::of_chunk(ty, stored, product.op.selector, half, k);
+                let named = shifted(words[thread % 4], shift + 1);
                 let second = _mm256_and_si256(named, _mm256_set1_epi32(1));
                 _mm256_add_epi32(second, _mm256_set1_epi32((2 * (k % 2)) as i32))
-            } else {
-                _mm256_and_si256(named, three)
-            }
+            };
+            store_place(tile, k, [own(0), own(1)]);
+        }
+        return;
+    }
+    for chunk in 0..stored / 2 {
+        let own = |half: usize| {
+            let (thread, shift) = fragments::of_chunk(ty, stored / 2, product.op.selector, half, chunk);
+            shifted(words[thread % 4], shift)
         };
         let [low, high] = [own(0), own(1)];
-        store(&mut tile.places[k][0], low);
-        store(&mut tile.places[k][1], high);
-        let packed = _mm256_packus_epi32(low, high);
-        let bytes = _mm256_mullo_epi16(packed, _mm256_set1_epi16(0x0404));
-        store(&mut tile.exponent_places[k], _mm256_add_epi16(bytes, _mm256_set1_epi16(0x0100)));
+        let three = _mm256_set1_epi32(3);
+        let first = [_mm256_and_si256(low, three), _mm256_and_si256(high, three)];
+        store_place(tile, 2 * chunk, first);
+        let [low, high] = [_mm256_srli_epi32::<2>(low), _mm256_srli_epi32::<2>(high)];
+        let second = [_mm256_and_si256(low, three), _mm256_and_si256(high, three)];
+        store_place(tile, 2 * chunk + 1, second);
     }
+}
+
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn shifted(words: __m256i, count: usize) -> __m256i {
+    _mm256_srlv_epi32(words, _mm256_set1_epi32(count as i32))
+}
+
+/// The place of element `k` of each row among four.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn store_place(tile: &mut Tile, k: usize, [low, high]: [__m256i; 2]) {
+    store(&mut tile.places[k][0], low);
+    store(&mut tile.places[k][1], high);
+    let bytes = _mm256_mullo_epi16(_mm256_packus_epi32(low, high), _mm256_set1_epi16(0x0404));
+    store(&mut tile.exponent_places[k], _mm256_add_epi16(bytes, _mm256_set1_epi16(0x0100)));
 }
 
 /// Four neighbours of a column of B side by side: of lanes `i` and `i + 4` for each `i`.

@@ -87,10 +87,17 @@ pub(super) fn store_d(ty: Element, results: &mut [LaneRow], each: impl Fn(usize,
 /// Where the elements of a sparse A stand among all (PTX ISA "Sparse matrix storage"): of four elements two are
 /// given, of two `.tf32` one, and of four pairs of `.s4` two. Two bits name each.
 pub(super) fn load_places(scratch: &mut Scratch, matrix: &Matrix, selector: u8, metadata: &Lanes32) {
-    let given = given(matrix.types[1]);
+    let ty = matrix.types[1];
+    // Elements of a chunk that are given, each chunk four bits of metadata.
+    let given = match ty {
+        Element::Tf32 => 1,
+        Element::S4 | Element::U4 | Element::E2m1Packed => 4,
+        _ => 2,
+    };
+    let chunks = matrix.stored_k() / given;
     for row in 0..M {
-        for chunk in 0..matrix.stored_k() / given {
-            let (thread, shift) = of_chunk(matrix, selector, row / N, chunk);
+        for chunk in 0..chunks {
+            let (thread, shift) = of_chunk(ty, chunks, selector, row / N, chunk);
             let nibble = (metadata[4 * (row % N) + thread % 4] >> shift & 0xf) as usize;
             for i in 0..given {
                 let place = match given {
@@ -104,23 +111,20 @@ pub(super) fn load_places(scratch: &mut Scratch, matrix: &Matrix, selector: u8, 
     }
 }
 
-/// Elements of a chunk of a sparse A that are given, each chunk four bits of metadata.
-pub(super) fn given(ty: Element) -> usize {
-    match ty {
-        Element::Tf32 => 1,
-        Element::S4 | Element::U4 | Element::E2m1Packed => 4,
-        _ => 2,
-    }
-}
-
-/// The metadata of a chunk of the upper or the lower eight rows: which of four threads has them, and from which bit on.
+/// The metadata of a chunk of the upper or the lower eight rows, of a matrix that has so many of them in a row: which of four
+/// threads has them, and from which bit on.
 #[inline(always)]
-pub(super) fn of_chunk(matrix: &Matrix, selector: u8, lower: usize, chunk: usize) -> (usize, usize) {
-    let ty = matrix.types[1];
+pub(super) fn of_chunk(
+    ty: Element,
+    chunks: usize,
+    selector: u8,
+    lower: usize,
+    chunk: usize,
+) -> (usize, usize) {
     let selector = usize::from(selector);
     // Halfwords of rows `g` and `g + 8` share a thread where elements have sixteen bits or more; words of them lie
     // in threads of their own otherwise.
-    match (ty.bits() >= 16, matrix.stored_k() / given(ty)) {
+    match (ty.bits() >= 16, chunks) {
         (true, 0..=4) => (selector, 16 * lower + 4 * chunk),
         (true, _) => (2 * (selector & 1) + chunk / 4, 16 * lower + 4 * (chunk % 4)),
         (false, 0..=8) => (2 * selector + lower, 4 * chunk),
