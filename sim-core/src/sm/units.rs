@@ -129,8 +129,13 @@ impl Units {
         if cycles <= 1 && self.shared >> class & 1 == 0 {
             return;
         }
+        self.occupy_servers(class, scheduler, now + Cycle::from(cycles));
+    }
+
+    /// Occupies a free unit of `class` until this cycle.
+    #[inline(never)]
+    fn occupy_servers(&mut self, class: usize, scheduler: usize, until: Cycle) {
         let Servers { first, count, shared } = self.servers[scheduler % MAX_SCHEDULERS][class % ROOM];
-        let until = now + Cycle::from(cycles);
         let free = if count == 1 {
             self.server_free[first] = until;
             until
