@@ -12,6 +12,7 @@ use sim_frontend::matrix::Element;
 
 use super::float::{adder, least_exponent};
 use super::fragments;
+use super::integers::{aligned, overflow};
 use super::scratch::{Eight, FLOATS, Lanes32, M, N, Product, RESULTS, Scratch, Tile};
 use super::sums::{Adder, LEAST_HALF, Sums};
 use crate::registers::LaneRow;
@@ -19,8 +20,6 @@ use crate::vectors::{self, load, store};
 
 /// Bits below an exponent in the upper half of a single.
 const FIELD: u32 = 7;
-/// Elements of B, four neighbours of a column side by side.
-type Fours = [[Eight; 4]; FLOATS[1] / 4];
 /// What the exponent of a single is biased by.
 const BIAS: i32 = 127;
 /// Largest exponents of a group that is added here lie within these bounds.
@@ -28,6 +27,9 @@ const ORDINARY: [i32; 2] = [-60, 100];
 
 /// The rows of A and D, and the columns of B, that the lanes of a vector have.
 const ORDER: [usize; N] = [0, 2, 4, 6, 1, 3, 5, 7];
+
+/// Elements of B, four neighbours of a column side by side.
+type Fours = [[Eight; 4]; FLOATS[1] / 4];
 
 /// How a type's elements lie in words, and what they become singles by.
 struct Form {
@@ -55,10 +57,6 @@ const FORMS: [Form; 5] = {
 };
 
 impl Form {
-    const fn of<const TY: usize>() -> &'static Self {
-        &FORMS[TY]
-    }
-
     /// Subnormal elements have this exponent, as their sums of exponents are made of.
     const fn least(&self) -> i16 {
         ((least_exponent(self.ty) + BIAS) << FIELD) as i16
@@ -341,20 +339,6 @@ fn four(fours: &Fours, k: usize, at: usize) -> &[u32; 4] {
     &fours[k / 2][at % 4].as_chunks::<4>().0[at / 4]
 }
 
-/// An aligned term.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn aligned(term: __m256, up: __m256) -> __m256i {
-    _mm256_cvttps_epi32(_mm256_mul_ps(term, up))
-}
-
-/// The sign says that a sum of two integers is not theirs.
-#[target_feature(enable = "avx2,fma")]
-#[inline]
-fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
-    _mm256_and_si256(_mm256_xor_si256(x, sum), _mm256_xor_si256(y, sum))
-}
-
 /// The nearest singles to integers, and by how much they are greater; what 2^31 is greater than an integer is found modulo 2^32.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
@@ -397,7 +381,7 @@ fn exponents([low, high]: [__m256i; 2]) -> __m256i {
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn exponents_of_elements<const TY: usize>(elements: [__m256i; 2]) -> __m256i {
-    let least = const { Form::of::<TY>().least() };
+    let least = const { FORMS[TY].least() };
     let own = exponents(elements);
     let zero = _mm256_cmpeq_epi16(own, _mm256_setzero_si256());
     _mm256_or_si256(_mm256_max_epi16(own, _mm256_set1_epi16(least)), _mm256_slli_epi16::<15>(zero))
@@ -407,7 +391,7 @@ fn exponents_of_elements<const TY: usize>(elements: [__m256i; 2]) -> __m256i {
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn element<const TY: usize>(words: __m256i, p: usize, bounds: &mut Bounds) -> __m256i {
-    let form = const { Form::of::<TY>() };
+    let form = const { &FORMS[TY] };
     let width = const { 32 / FORMS[TY].ty.packed() };
     let own = _mm256_sllv_epi32(words, _mm256_set1_epi32((32 - (p + 1) * width) as i32));
     let bits = _mm256_srlv_epi32(own, _mm256_set1_epi32(form.down));
@@ -422,7 +406,7 @@ fn element<const TY: usize>(words: __m256i, p: usize, bounds: &mut Bounds) -> __
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn load_a<const TY: usize>(tile: &mut Tile, registers: &[&Lanes32]) -> bool {
-    let form = const { Form::of::<TY>() };
+    let form = const { &FORMS[TY] };
     let packed = const { FORMS[TY].ty.packed() };
     let mut bounds = Bounds::new();
     for r in 0..registers.len() / 2 {
@@ -450,7 +434,7 @@ fn load_a<const TY: usize>(tile: &mut Tile, registers: &[&Lanes32]) -> bool {
 #[target_feature(enable = "avx2,fma")]
 #[inline]
 fn load_b<const TY: usize>(tile: &mut Tile, registers: &[&Lanes32]) -> bool {
-    let form = const { Form::of::<TY>() };
+    let form = const { &FORMS[TY] };
     let packed = const { FORMS[TY].ty.packed() };
     let mut bounds = Bounds::new();
     let bias = _mm256_set1_epi16((BIAS << FIELD) as i16);

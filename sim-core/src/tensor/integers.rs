@@ -7,8 +7,6 @@ use std::ops::Range;
 
 use super::scratch::{M, N};
 use super::sums::{Adder, LEAST, LEAST_HALF, Lanes, OF_ZERO, Others, Sums};
-#[cfg(test)]
-use crate::vectors;
 
 /// Sums whose largest exponent lies within these bounds are added here: neither scales nor rounded sums leave the
 /// normal numbers of single precision.
@@ -193,14 +191,14 @@ fn exponents(values: __m256, least: i32) -> __m256i {
 /// An aligned term.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn aligned(term: __m256, up: __m256) -> __m256i {
+pub(super) fn aligned(term: __m256, up: __m256) -> __m256i {
     _mm256_cvttps_epi32(_mm256_mul_ps(term, up))
 }
 
 /// The sign says that a sum of two integers is not theirs.
 #[target_feature(enable = "avx2,fma")]
 #[inline]
-fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
+pub(super) fn overflow(x: __m256i, y: __m256i, sum: __m256i) -> __m256i {
     _mm256_and_si256(_mm256_xor_si256(x, sum), _mm256_xor_si256(y, sum))
 }
 
@@ -298,6 +296,7 @@ fn store(to: &mut [f32; 8], lanes: __m256) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vectors;
 
     #[test]
     fn terms_fit_where_their_sums_do() {
