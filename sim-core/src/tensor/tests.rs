@@ -373,6 +373,26 @@ fn a_is_kept_for_other_columns() {
     }
 }
 
+/// Exponents beyond those that vectors take, and infinite halves.
+#[test]
+fn extreme_numbers_have_the_sums_of_the_reference() {
+    let single = op("sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
+    let half = op("sync.aligned.m16n8k16.row.col.f16.f16.f16.f16");
+    for chip in &chips() {
+        // Powers of two: small products and a smaller sum, and products that are infinite.
+        for (a, b, c) in [(0x2b80_2b80, 0x2b80_2b80, 0x0d80_0001), (0x7180_7180, 0x7180_7180, 0x3f80_0000)] {
+            let sources: Vec<Lanes32> = [[[a; 32]; 4].as_slice(), &[[b; 32]; 2], &[[c; 32]; 4]].concat();
+            expect_reference("single", &single, chip, None, &sources);
+        }
+        for c in [0x7c00_7c00, 0xfc00_3c00] {
+            let ones = 0x3c00_3c00;
+            let sources: Vec<Lanes32> =
+                [[[ones; 32]; 4].as_slice(), &[[ones; 32]; 2], &[[c; 32]; 2]].concat();
+            expect_reference("half", &half, chip, None, &sources);
+        }
+    }
+}
+
 /// Sums that integers of 32 bits do not hold, or only just.
 #[test]
 fn the_largest_sums_are_those_of_the_reference() {
