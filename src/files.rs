@@ -25,11 +25,20 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if let Some(bytes) = shipped::read(path) {
         return Ok(bytes.to_vec());
     }
+    regular(&std::fs::metadata(path)?)?;
+    is_read(path)?;
+    read_own(path, most)
+}
+
+/// Reads a file that the same command writes again, such as the state of a run.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_own(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // A pipe is told before it is opened: that waits for somebody who writes to it.
     regular(&std::fs::metadata(path)?)?;
     let file = File::open(path)?;
     regular(&file.metadata()?)?;
-    is_read(path)?;
     let mut bytes = Vec::new();
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

@@ -16,6 +16,7 @@ use sim_frontend::workload::WorkloadSpec;
 use crate::cuda::command::CudaCommand;
 use crate::ptx_file::PtxLaunch;
 use crate::sanitize::Suppression;
+use crate::simulate::checkpoint::CheckpointRequest;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -139,6 +140,8 @@ pub struct Request {
     pub keep: Vec<String>,
     /// A folder to which the run is written, for another device.
     pub export: Option<PathBuf>,
+    /// The run's state is saved from time to time, or the run goes on from one.
+    pub checkpoint: Option<CheckpointRequest>,
     /// Worker threads of the engine.
     pub threads: usize,
     /// Core cycles of an epoch of the engine.
@@ -181,6 +184,7 @@ impl Request {
             sampling: None,
             keep: Vec::new(),
             export: None,
+            checkpoint: None,
             threads: 1,
             epoch: None,
             instruction_set: None,

@@ -24,6 +24,7 @@ use crate::program;
 use crate::report_file::{Report, SCHEMA, Stopped};
 use crate::request::{Program, Request, Setting};
 use crate::sanitize::{self, Suppression};
+use crate::simulate::checkpoint::{Checkpoint, CheckpointRequest};
 use crate::simulate::{Job, Outcome, Verdict, simulate};
 
 /// Runs to completion and returns the results, with the chip it ran on.
@@ -167,9 +168,21 @@ impl Simulation {
             skip: request.skip_launches,
             dump: request.keep,
             export: request.export,
+            checkpoint: None,
         };
         let (chip, suppress) = (Arc::clone(&configured.chip), request.suppress);
-        Ok(Self { chip, configured, job, variant, chosen, args, suppress, digests: [digest, text] })
+        let mut own =
+            Self { chip, configured, job, variant, chosen, args, suppress, digests: [digest, text] };
+        if let Some(asked) = &request.checkpoint {
+            if let Some(what) = own.configured.options.unsaved() {
+                let message = format!("a checkpoint does not hold {what}");
+                return Err(one(
+                    Diagnostic::error("usage", message).help("remove --checkpoint, or what it does not hold")
+                ));
+            }
+            own.job.checkpoint = Some(own.checkpoint(asked, known).map_err(one)?);
+        }
+        Ok(own)
     }
 
     /// Records events, which [`Outcome::timelines`] has then.
@@ -187,12 +200,29 @@ impl Simulation {
         (&self.job.spec.name, &self.variant)
     }
 
-    /// What identifies the run.
-    pub fn identity(&self, known: &Known) -> Identity {
-        let config = self.configured.config().to_string();
-        let spec = &*self.job.spec;
-        let what = Simulated {
-            workload: self.digests[0].of(spec),
+    /// The checkpoint that is asked for.
+    fn checkpoint(&self, asked: &CheckpointRequest, known: &Known) -> Result<Checkpoint, Diagnostic> {
+        // Limits decide how far a run comes, not what it does.
+        let what = Simulated { max_cycles: None, max_instructions: None, ..self.simulated() };
+        let mut of = serde_json::to_value(&what).unwrap_or_default();
+        of["simulator"] = simulator().into();
+        of["chip"] = self.chip.name.as_str().into();
+        of["config"] = self.configured.config().into();
+        of["variant"] = self.variant.as_str().into();
+        of["ptx"] = self.digests[1].of(&&*self.job.ptx.text).into();
+        of["files"] = self.files(known).into();
+        Checkpoint::new(asked, of)
+    }
+
+    /// Where the run goes on, if it does: timed runs before, and core cycle.
+    pub fn resumed(&self) -> Option<(u32, u64)> {
+        self.job.checkpoint.as_ref()?.from()
+    }
+
+    /// All that the run is, but for its chip, its PTX and the contents of its files.
+    fn simulated(&self) -> Simulated<'_> {
+        Simulated {
+            workload: self.digests[0].of(&*self.job.spec),
             params: &self.job.params,
             seed: self.job.seed,
             skip_launches: self.job.skip,
@@ -204,16 +234,26 @@ impl Simulation {
             max_instructions: self.configured.options.max_instructions,
             allow_newer_isa: self.configured.options.allow_newer_isa,
             sampling: self.configured.options.sampling,
-        };
-        let what = serde_json::to_vec(&what).unwrap_or_default();
+        }
+    }
+
+    /// Digests of the files that it reads.
+    fn files(&self, known: &Known) -> Vec<String> {
+        let spec = &*self.job.spec;
         let inits = spec.buffers.values().map(|buffer| &buffer.init);
         let inits = inits.chain(spec.variables.values().filter_map(|variable| variable.init.as_ref()));
         let named = inits.filter_map(|init| match init {
             Init::File(file) => Some(file),
             _ => None,
         });
-        let files: Vec<String> =
-            named.chain(&spec.l2).map(|file| known.file(&self.job.folder.join(file))).collect();
+        named.chain(&spec.l2).map(|file| known.file(&self.job.folder.join(file))).collect()
+    }
+
+    /// What identifies the run.
+    pub fn identity(&self, known: &Known) -> Identity {
+        let config = self.configured.config().to_string();
+        let what = serde_json::to_vec(&self.simulated()).unwrap_or_default();
+        let files = self.files(known);
         let text = self.digests[1].of(&&*self.job.ptx.text);
         let mut parts: Vec<&[u8]> = vec![simulator().as_bytes(), config.as_bytes(), &what, text.as_bytes()];
         parts.extend(files.iter().map(String::as_bytes));
@@ -323,6 +363,20 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Diagnostic> {
             &format!("{option} cannot be used with --functional: functional mode has no cycles"),
             "remove --functional to collect it",
         );
+    }
+    if let Some(CheckpointRequest { every, .. }) = request.checkpoint {
+        if request.functional {
+            return wrong(
+                "--checkpoint cannot be used with --functional: states are saved by core cycles",
+                "remove --functional",
+            );
+        }
+        if request.export.is_some() {
+            return wrong("--checkpoint cannot be used with --export", "export the run without --checkpoint");
+        }
+        if every == 0 {
+            return wrong("--every must be at least 1 cycle", "--every 10000000 saves some times an hour");
+        }
     }
     if request.threads == 0 {
         return wrong("--threads must be at least 1", "--threads 1 is the default");

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod buffers;
+pub mod checkpoint;
 mod export;
 mod images;
 mod job;
@@ -68,6 +69,10 @@ pub fn simulate(
         let known: Vec<&str> = job.spec.buffers.keys().map(String::as_str).collect();
         return Err(wrong(format!("--dump: there is no buffer `{name}`; available: {}", known.join(", "))));
     }
+    let mut configured = configured;
+    if let Some(checkpoint) = &job.checkpoint {
+        configured.options.save = Some(checkpoint.save());
+    }
     let mut device = Device::of(configured);
     size_parts(job, &mut device)?;
     let module = device.load_at(&job.ptx, &|name| job.spec.variables.get(name)?.at)?;
@@ -108,6 +113,9 @@ pub fn simulate(
         Some((*addresses.get(name)?, layout.bytes() as u64))
     })?;
     let maps = tensor_maps::maps(job, &|name| Some((*buffers.get(name)?, *addresses.get(name)?)))?;
+    if let Some(state) = job.checkpoint.as_ref().and_then(|checkpoint| checkpoint.state()) {
+        device.context()?.resume(state)?;
+    }
     let mut runner = Runner {
         job,
         device: &mut device,
@@ -134,7 +142,11 @@ pub fn simulate(
             let message = format!("--skip-launches {}: {there}", job.skip);
             return Err(SimError::Input(vec![Diagnostic::error("usage", message)]));
         }
-        runner.synchronize()
+        runner.synchronize()?;
+        match runner.device.context()?.is_resuming() {
+            true => Err(wrong("the checkpoint is of a later launch than there are")),
+            false => Ok(()),
+        }
     });
     if let Err(SimError::Input(errors)) = ran {
         return Err(SimError::Input(errors));
@@ -319,7 +331,12 @@ impl Runner<'_> {
             let Some(value) = now.number(index as usize) else {
                 return Err(at(wrong(format!("until: `{}` has no element {index}", until.buffer))));
             };
-            if value == number(&until.equals, params, "until").map_err(at)? {
+            let ask = || Ok(value == number(&until.equals, params, "until").map_err(at)?);
+            let over = match &self.job.checkpoint {
+                Some(checkpoint) => checkpoint.answer(self.device.context()?.is_resuming(), ask)?,
+                None => ask()?,
+            };
+            if over {
                 break;
             }
         }

@@ -10,7 +10,7 @@ use crate::error::Violation;
 use crate::reconvergence::SplitId;
 
 /// `BarrierAct`: the lanes of one split that arrive at a barrier together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Arrival {
     /// Index of the barrier in its block.
     pub index: u32,
@@ -35,7 +35,7 @@ pub struct Arrival {
 }
 
 /// `Barrier`: thread count, arrival count, reduction, and the recorded arrivals.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Barrier {
     count: Option<u32>,
     arrived: u32,
@@ -65,7 +65,7 @@ impl Barrier {
 }
 
 /// A completed barrier: its arrivals and the result of its reduction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Completed {
     /// Index of the barrier in its block.
     pub index: u32,
@@ -76,7 +76,7 @@ pub struct Completed {
 }
 
 /// `BarrierEnv` χ: the named barriers of a block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct BarrierEnv {
     barriers: Vec<Option<Barrier>>,
     /// Lanes per warp; thread counts must be multiples of it.

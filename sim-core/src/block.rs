@@ -9,7 +9,7 @@ use crate::register_pool::RegisterPool;
 use crate::writes::Writes;
 
 /// A block that occupies a block slot of an SM.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Block {
     /// Linear index in the grid, x fastest.
     pub number: u64,

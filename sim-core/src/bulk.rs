@@ -9,7 +9,7 @@ use crate::packet::Origin;
 pub const PIECE: u32 = 16;
 
 /// A bulk copy that was issued.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Job {
     /// The instruction and its thread.
     pub origin: Origin,
@@ -38,7 +38,7 @@ pub struct Job {
 }
 
 /// A tensor map in global memory for which a copy waits, and what the copy takes of the tensor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Awaited {
     /// The address of the map.
     pub map: u64,
@@ -51,7 +51,7 @@ pub struct Awaited {
 }
 
 /// What the instruction says of a copy of a tensor.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Taken {
     /// Coordinates, the innermost first.
     pub coordinates: Vec<i32>,
@@ -66,7 +66,7 @@ pub struct Taken {
 }
 
 /// What a bulk copy does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Way {
     /// From global memory to the shared memory of blocks of these ranks.
     Load(u32),
@@ -81,7 +81,7 @@ pub enum Way {
 }
 
 /// Bytes that are copied at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Piece {
     /// Address in global memory; of a copy between blocks, the offset that it goes to.
     pub far: u64,

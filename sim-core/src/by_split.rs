@@ -7,7 +7,7 @@ use std::ops::{Index, IndexMut};
 use crate::reconvergence::{Reconvergence, SplitId};
 
 /// One value for each split under the policy `P`.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct BySplit<T, P> {
     /// The values of the first splits of all warps, then those of the second ones, and so on.
     values: Vec<T>,

@@ -8,7 +8,7 @@ use crate::reconvergence::SplitId;
 pub const CLUSTER: u32 = 16;
 
 /// State of the cluster barrier in one block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct ClusterBarrier {
     /// Number of live threads that have arrived in this phase.
     pub(crate) arrived: u32,
@@ -21,7 +21,7 @@ pub struct ClusterBarrier {
 }
 
 /// What a block knows of its cluster, by bits of ranks.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Peers {
     /// Rank of the block itself.
     pub(crate) rank: u32,

@@ -10,6 +10,7 @@ pub mod replay;
 mod run;
 mod runtime;
 mod sampled;
+mod saved;
 mod warm;
 
 use std::any::Any;
@@ -65,7 +66,7 @@ pub struct EntryInfo {
 
 /// A message of a context to its host (CS §5.7.2). Starts come in the order of grid ids, completions in the
 /// order of the cycles at which the last blocks ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum ContextOutput {
     /// A grid was created; the host needs its index to abort it.
     Started(u32),
@@ -127,6 +128,10 @@ pub struct Context {
     assertions: Vec<Assertion>,
     /// For sanitizers: the bytes that earlier runs have written.
     written: Option<Written>,
+    /// Timed runs so far.
+    runs: u32,
+    /// The state that a timed run takes over.
+    pending: Option<Box<saved::Saved>>,
     /// Digest of what the host has written since the last run, where it is followed.
     inputs: Option<std::hash::DefaultHasher>,
 }
@@ -184,6 +189,8 @@ impl Context {
             taken: (0, 0),
             assertions: Vec::new(),
             written: None,
+            runs: 0,
+            pending: None,
             inputs: None,
             chip,
             costs,

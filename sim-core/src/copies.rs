@@ -7,7 +7,7 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 use crate::reconvergence::Lanes;
 
 /// The bulk copy that an access is part of. It is issued by one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Bulk {
     /// The lane of the thread.
     pub lane: u32,
@@ -24,7 +24,7 @@ pub struct Bulk {
 }
 
 /// Where the bytes of an access of a bulk copy go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum BulkTo {
     /// To the shared memory of the block.
     Here,
@@ -39,7 +39,7 @@ pub enum BulkTo {
 }
 
 /// A part of a bulk copy that is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Over {
     /// Which one.
     pub bulk: Bulk,
@@ -52,7 +52,7 @@ pub struct Over {
 }
 
 /// A bulk copy to global memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Put {
     number: u64,
     lane: u32,
@@ -65,7 +65,7 @@ struct Put {
 }
 
 /// An asynchronous copy by some lanes of a warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Copy {
     /// The access that fetches the bytes.
     pub access: AccessId,
@@ -85,7 +85,7 @@ pub struct Copy {
 }
 
 /// A pending `cp.async.mbarrier.arrive` of a lane whose copies are in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Arrival {
     /// The lane that executed it.
     pub lane: u32,
@@ -110,7 +110,7 @@ impl Copy {
 }
 
 /// The asynchronous copies of one warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Copies {
     /// The copies in flight with their numbers, in issue order.
     under_way: Vec<(u64, Copy)>,

@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 /// The units that make bulk copies and copies of tensors, all SMs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct TmaReport {
     /// Copies that threads asked for.
     pub copies: u64,
@@ -20,7 +22,9 @@ pub struct TmaReport {
 }
 
 /// Shared memory of other blocks of a cluster, all SMs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct RemoteReport {
     /// Accesses of warps, by the blocks they go to.
     pub accesses: u64,

@@ -5,7 +5,9 @@ use serde::Serialize;
 use crate::code::DecodedOp;
 
 /// Instruction counters of one kernel on one SM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct KernelCounts {
     /// Source instructions issued, counted once per split.
     pub warp_instructions: u64,

@@ -14,6 +14,7 @@ mod model;
 mod pace;
 mod primitives;
 pub mod samples;
+pub mod saved;
 mod workers;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use dispatcher::Dispatcher;
 pub use dispatcher::KernelTimes;
 use lookout::Lookout;
 use samples::{Counters, Sampler, Samples};
+use saved::Saves;
 use workers::{Team, Turn, Worker};
 
 /// Limits and observers of a run.
@@ -54,6 +56,8 @@ pub struct Control<'c> {
     pub epoch: Option<Cycle>,
     /// Core cycles between two samples, and core cycles that passed before this engine started.
     pub sample: Option<(Cycle, Cycle)>,
+    /// Core cycles from one state that is saved to the next, and who saves it.
+    pub save: Option<(Cycle, &'c Saves<'c>)>,
     /// Delays workers, for tests: called with the worker's number before each step of an epoch.
     pub delay: Option<&'c (dyn Fn(usize) + Sync)>,
 }
@@ -79,6 +83,11 @@ pub struct Engine<P> {
     /// The cycle of the next instruction count, if instructions are limited.
     next_count: Cycle,
     sampler: Option<Sampler>,
+    /// The cycle at which the state was saved last, and the one at which it is saved next.
+    saved_at: Cycle,
+    next_save: Cycle,
+    /// The state is one that was saved, and nothing has happened since.
+    restored: bool,
     /// The check against the memory model, if it is asked for.
     checker: Option<Box<Checker>>,
 }
@@ -108,6 +117,9 @@ impl<P: Reconvergence> Engine<P> {
             lookout: Lookout::new(),
             next_count: Cycle::MAX,
             sampler: None,
+            saved_at: 0,
+            next_save: Cycle::MAX,
+            restored: false,
             checker: None,
         }
     }
@@ -121,9 +133,22 @@ impl<P: Reconvergence> Engine<P> {
         reset_partition: impl FnMut(usize, &mut Partition),
     ) {
         let sms = self.sms().count();
-        let Self { workers, dispatcher, lookahead: _, now, lookout, next_count, sampler, checker } = self;
+        let Self {
+            workers,
+            dispatcher,
+            lookahead: _,
+            now,
+            lookout,
+            next_count,
+            sampler,
+            saved_at,
+            next_save,
+            restored,
+            checker,
+        } = self;
         *dispatcher = Dispatcher::new(chip, sms);
         (*now, *lookout, *next_count) = (0, Lookout::new(), Cycle::MAX);
+        (*saved_at, *next_save, *restored) = (0, Cycle::MAX, false);
         (*sampler, *checker) = (None, None);
         workers::reset(workers, reset_sm, reset_partition);
     }
@@ -248,7 +273,11 @@ impl<P: Reconvergence> Engine<P> {
         let threads = control.threads.clamp(1, parts.max(1));
         let lookahead = control.epoch.map_or(self.lookahead, |epoch| epoch.clamp(1, self.lookahead));
         workers::deal(&mut self.workers, threads);
+        self.next_save = control.save.map_or(Cycle::MAX, |(every, _)| self.next_save_after(every));
+        // The count that was due when the state was saved is due now.
+        let restored = std::mem::take(&mut self.restored);
         self.next_count = match control.max_instructions {
+            Some(_) if restored => self.next_count,
             Some(most) => {
                 let left = most.saturating_sub(self.instructions());
                 self.count_after(self.now, left)
@@ -259,6 +288,13 @@ impl<P: Reconvergence> Engine<P> {
         let mut epochs = 0;
         let result = loop {
             match self.run_on(control, lookahead, &mut epochs) {
+                Ok(Turn::Look) if self.saves_before_look() => {
+                    if let Some((every, save)) = control.save {
+                        self.saved_at = self.next_save;
+                        self.next_save = self.next_save_after(every);
+                        save(self.saved_at, &mut || self.save());
+                    }
+                }
                 Ok(Turn::Look) if self.pauses_before_look() => {
                     if !self.partitions().all(|partition| partition.settled()) {
                         // An atomic waits between its operation and its write.
@@ -321,6 +357,19 @@ impl<P: Reconvergence> Engine<P> {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
     }
 
+    /// The first multiple of `every` cycles after the last state that was saved.
+    fn next_save_after(&self, every: Cycle) -> Cycle {
+        (self.saved_at.max(self.now) / every.max(1) + 1).saturating_mul(every.max(1))
+    }
+
+    /// True if the state is to be saved before anything else.
+    fn saves_before_look(&self) -> bool {
+        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
+        let check = self.checker.as_ref().map_or(Cycle::MAX, |checker| checker.next);
+        let others = self.lookout.next.min(sample).min(check).min(self.next_count);
+        self.next_save <= others.min(self.dispatcher.pause())
+    }
+
     /// True if blocks are to be executed without timing before anything else.
     fn pauses_before_look(&self) -> bool {
         let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
@@ -354,10 +403,10 @@ impl<P: Reconvergence> Engine<P> {
         lookahead: Cycle,
         epochs: &mut u64,
     ) -> Result<Turn, SimError> {
-        let Self { workers, dispatcher, now, lookout, next_count, sampler, checker, .. } = self;
+        let Self { workers, dispatcher, now, lookout, next_count, next_save, sampler, checker, .. } = self;
         let sample = sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
         let check = checker.as_ref().map_or(Cycle::MAX, |checker| checker.next);
-        let look = lookout.next.min(*next_count).min(sample).min(check);
+        let look = lookout.next.min(*next_count).min(sample).min(check).min(*next_save);
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let look = look.min(dispatcher.pause());
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();

@@ -41,6 +41,7 @@ pub mod sampling;
 pub mod sanitizer;
 pub mod scoreboard;
 pub mod sm;
+mod state;
 mod tensor;
 pub mod tensor_counts;
 pub mod tensor_map;

@@ -31,7 +31,7 @@ const RENEWAL: u32 = 8;
 const FIRST_RETURNS: u32 = 24;
 
 /// The threads of one warp as they were when the watch began or was renewed, and what they have done since.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Watched {
     /// Which resident, and its warp slot.
     at: (usize, usize),
@@ -52,7 +52,7 @@ struct Watched {
 }
 
 /// One look after another at all threads.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Watch {
     /// The cycle it began; functional runs have none.
     since: Option<Cycle>,

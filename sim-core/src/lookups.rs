@@ -14,7 +14,7 @@ pub type Staged = [[u64; WARP_LANES]; STAGED_OPERANDS];
 pub const NO_LOOKUP: u32 = u32::MAX;
 
 /// What a lane makes of its texels.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 #[allow(clippy::large_enum_variant, reason = "lookups are the usual case, and their list is used again")]
 pub enum Asked {
     /// A lookup of a texture.
@@ -57,7 +57,7 @@ impl Asked {
 }
 
 /// A lookup of a warp.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Lookup {
     lanes: LaneMask,
     /// By part of the access: the texel of each lane that it reads, and its bytes.
@@ -67,7 +67,7 @@ struct Lookup {
 }
 
 /// The lookups of an SM that are under way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Lookups {
     list: Vec<Lookup>,
     free: Vec<u32>,

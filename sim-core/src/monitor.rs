@@ -42,7 +42,7 @@ impl Check {
 
 /// The shadow pcs of one warp. A lane's shadow is the address of the next instruction of its own
 /// thread as of the last change of control; in straight-line code it stands at the run's start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Shadow {
     pcs: [Pc; WARP_LANES],
     returns: Vec<Vec<Pc>>,
@@ -52,7 +52,7 @@ pub struct Shadow {
 }
 
 /// A token of one thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct OwnToken {
     /// Pushed by `preBrk`, else by `ssy`.
     pub breaks: bool,

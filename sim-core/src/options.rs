@@ -56,6 +56,8 @@ pub struct Options {
     pub sampling: Option<Sampling>,
     /// Who is told what threads do at barriers and in shared memory, in functional runs.
     pub record: Option<Record>,
+    /// The state of timed runs is saved from time to time.
+    pub save: Option<Save>,
     /// Where workers are held up.
     pub delay: Option<Delay>,
 }
@@ -83,8 +85,23 @@ impl Options {
             sample: None,
             sampling: None,
             record: None,
+            save: None,
             delay: None,
         }
+    }
+
+    /// What is asked for that the saved state of a run does not hold.
+    pub fn unsaved(&self) -> Option<&'static str> {
+        let Self { profile, timeline, sample, sampling, memory_model, sanitize, .. } = self;
+        let parts = [
+            (*profile, "a profile of PTX lines"),
+            (timeline.is_some(), "a timeline"),
+            (sample.is_some(), "counters over time"),
+            (sampling.is_some(), "a run that times a part of the blocks"),
+            (*memory_model, "a check against the memory model"),
+            (sanitize.any(), "what a sanitizer knows"),
+        ];
+        parts.into_iter().find_map(|(asked, what)| asked.then_some(what))
     }
 
     /// The name of what is checked: the kinds of `--check`, separated by commas.
@@ -108,6 +125,32 @@ pub struct Delay(pub Arc<dyn Fn(usize) + Send + Sync>);
 impl std::fmt::Debug for Delay {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Delay")
+    }
+}
+
+/// The state of a timed run.
+#[derive(Debug)]
+pub struct State {
+    /// Timed runs of the context before the one whose state it is.
+    pub run: u32,
+    /// Core cycle of that run.
+    pub cycle: Cycle,
+    /// The state.
+    pub bytes: Vec<u8>,
+}
+
+/// Saves the state of timed runs.
+#[derive(Clone)]
+pub struct Save {
+    /// Core cycles of a run from one state to the next.
+    pub every: Cycle,
+    /// Who gets each state, or why there is none.
+    pub write: Arc<dyn Fn(std::io::Result<State>) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Save {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Save every {}", self.every)
     }
 }
 

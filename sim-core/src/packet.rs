@@ -15,7 +15,7 @@ use crate::reconvergence::Lanes;
 use crate::registers::first_lane;
 
 /// A packet to a block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Packet {
     /// Grid of the block.
     pub grid_id: u32,
@@ -28,7 +28,7 @@ pub struct Packet {
 }
 
 /// What a packet asks for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum What {
     /// All threads of the block of a rank that live have arrived in a phase of the barrier of the cluster; without a
     /// phase: all its threads have ended.
@@ -45,7 +45,7 @@ pub enum What {
 }
 
 /// What a remote access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Does {
     /// Load, store or atomic operation; the instruction says which. It is answered.
     Access,
@@ -56,7 +56,7 @@ pub enum Does {
 }
 
 /// An access of lanes of a warp to shared memory of another block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct RemoteAccess {
     /// Where it comes from.
     pub origin: Origin,
@@ -79,9 +79,10 @@ pub struct RemoteAccess {
 }
 
 /// The instruction that a packet comes from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Origin {
     /// Its program.
+    #[borsh(serialize_with = "crate::state::write_code", deserialize_with = "crate::state::read_code")]
     pub code: Arc<Code>,
     /// Name of the kernel.
     name: Arc<str>,

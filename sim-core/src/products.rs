@@ -8,7 +8,7 @@ use sim_frontend::wgmma::WARPGROUP;
 use sim_memory::vocabulary::Cycle;
 
 /// The products of one warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Products {
     /// A `wgmma.fence` has come before them.
     pub fenced: bool,
@@ -23,7 +23,7 @@ pub struct Products {
 }
 
 /// When shared memory has been read for the products of a warpgroup, which is done once for its warps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct GroupReads {
     /// The number of the first product below.
     first: u64,

@@ -1,7 +1,7 @@
 //! Registers that warps of a block have given back (PTX ISA "setmaxnreg"), for others of it to take.
 
 /// The registers of a block's threads by warp, and those that no warp has, each number being of one thread of a warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct RegisterPool {
     free: u32,
     counts: Vec<u16>,

@@ -7,7 +7,7 @@ use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 /// lane's bits lie in its own words whatever the width: rows are reused with other widths by
 /// lanes that are elsewhere in the program.
 #[repr(C, align(64))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct LaneRow(pub [u32; WARP_LANES]);
 
 /// The first of `lanes`; lane 0 of none.

@@ -17,7 +17,18 @@ use sim_memory::sm_memory::latency::Percentiles;
 use sim_memory::vocabulary::Cycle;
 
 /// A span of simulated time, as microseconds in reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct Time {
     picoseconds: u64,
 }
@@ -61,7 +72,7 @@ impl Serialize for Time {
 }
 
 /// Figures of one kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct KernelReport {
     /// Name of the kernel.
     pub name: String,
@@ -122,7 +133,18 @@ pub struct KernelReport {
 }
 
 /// What of a sampled kernel was timed. All its blocks are executed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct SampledReport {
     /// Blocks that were timed.
     pub timed_blocks: u64,
@@ -137,7 +159,17 @@ pub struct SampledReport {
 }
 
 /// An instruction that reads values which PTX leaves undefined: each of them is 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct UndefinedReport {
     /// Its address.
     pub pc: Pc,
@@ -191,7 +223,7 @@ pub struct LineReport {
 }
 
 /// What an SM did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct SmReport {
     /// Number of blocks that completed.
     pub blocks: u64,
@@ -204,11 +236,12 @@ pub struct SmReport {
     /// Issue slots with an issue.
     pub issued: u64,
     /// Issue slots without, by reason; those that did not occur are left out.
+    #[borsh(serialize_with = "crate::state::write_names", deserialize_with = "crate::state::read_names")]
     pub stalls: BTreeMap<&'static str, u64>,
 }
 
 /// Memory by level.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct MemoryReport {
     /// Warp accesses to global and local memory.
     pub accesses: u64,
@@ -225,6 +258,7 @@ pub struct MemoryReport {
     /// Sum of the accesses' latencies in core cycles.
     pub access_latency: u64,
     /// Latencies of transactions of loads in core cycles, by the level that had their bytes.
+    #[borsh(serialize_with = "crate::state::write_names", deserialize_with = "crate::state::read_names")]
     pub load_latency: BTreeMap<&'static str, Percentiles>,
     /// Latencies of transactions of stores until they were performed, in core cycles.
     pub store_latency: Option<Percentiles>,
@@ -258,7 +292,9 @@ pub struct MemoryReport {
 }
 
 /// Queues of the memory environment, in core cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct QueueReport {
     /// Lines that wait in the load-store units.
     pub load_store: QueueStats,
@@ -273,7 +309,7 @@ pub struct QueueReport {
 }
 
 /// What a device did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct DeviceReport {
     /// Core cycles in which a kernel ran: from its first dispatch to its last block's end.
     pub cycles: Cycle,
@@ -331,15 +367,19 @@ pub struct DeviceReport {
     pub by_sm: Vec<SmReport>,
     /// Counters over time, where they are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[borsh(skip)]
     pub samples: Option<Samples>,
     /// Lines of the PTX, where they are asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[borsh(skip)]
     pub lines: Vec<LineReport>,
     /// What was checked against the memory model, where it was.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[borsh(skip)]
     pub memory_model: Option<Checked>,
     /// What sanitizers have found, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[borsh(skip)]
     pub sanitizers: Option<SanitizerReport>,
 }
 

@@ -5,7 +5,7 @@
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 /// Pending state of one register or predicate of one warp.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Pending {
     /// Cycle at which results of fixed latency are ready.
     ready: Cycle,
@@ -25,7 +25,7 @@ pub enum Readiness {
 }
 
 /// The scoreboard of one warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Scoreboard {
     slots: Vec<Pending>,
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sim_frontend::chip::TensorType;
 
 /// Products of matrices on one SM.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct TensorCounts {
     /// Multiply-adds by type, in the order of [`TensorType::ALL`].
     multiply_adds: [u64; TensorType::ALL.len()],
@@ -38,11 +38,12 @@ impl TensorCounts {
 }
 
 /// What tensor cores did, over the SMs that had products.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct TensorReport {
     /// Multiply-adds of products; of sparse ones, of the elements that are stored.
     pub multiply_adds: u64,
     /// These by type, as chip files name it; types that did not occur are left out.
+    #[borsh(serialize_with = "crate::state::write_names", deserialize_with = "crate::state::read_names")]
     pub by_type: BTreeMap<&'static str, u64>,
     /// Core cycles for which products held tensor cores, summed over these.
     pub busy_cycles: u64,

@@ -18,7 +18,7 @@ use crate::scoreboard::Scoreboard;
 
 /// A small number for each lane, as planes of bits: lane `l`'s is bit `l` of them all, the least
 /// significant plane first. Lanes count together, so that most changes end after a plane or two.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct LaneCounts([LaneMask; 16]);
 
 impl LaneCounts {
@@ -56,7 +56,7 @@ impl LaneCounts {
 }
 
 /// Accesses of each lane that are not finished yet, at two levels.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Outstanding {
     /// Not yet performed for the thread's block (`bar`, `membar.cta` wait for these).
     block: LaneCounts,
@@ -133,7 +133,7 @@ impl Outstanding {
 }
 
 /// One warp slot of an SM. What every issue reads comes first, in two cache lines of the host.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 #[repr(C, align(64))]
 pub struct Warp {
     /// Index of its kernel in the SM's table.
@@ -175,6 +175,7 @@ pub struct Warp {
     /// The number of its block's writes that a fence or release of device scope waits for.
     pub awaited_writes: Option<u64>,
     /// The registers that its threads have written, for sanitizers.
+    #[borsh(skip)]
     pub tracked: Option<Box<Tracked>>,
     /// Products of its warpgroup, once there has been one.
     pub products: Option<Box<Products>>,

@@ -3,6 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::io::{Read, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
 
 use sim_memory::vocabulary::Cycle;
 
@@ -18,7 +21,7 @@ const OCCUPIED: usize = SPAN / 64;
 type Ring = [u64; SPAN];
 
 /// Wake-ups by cycle: rings of bit sets, and a heap for those far away.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Wheel {
     /// By scheduler, for its first 64 places: most have no others. Arrays, so that an index that is masked
     /// needs no check.
@@ -31,7 +34,8 @@ pub struct Wheel {
     /// Everything before this cycle has been taken.
     now: Cycle,
     /// Cycle, scheduler, place.
-    far: BinaryHeap<Reverse<(Cycle, u32, u32)>>,
+    #[borsh(serialize_with = "write_far", deserialize_with = "read_far")]
+    far: Far,
     /// The first cycle of `far`.
     far_next: Cycle,
 }
@@ -43,6 +47,20 @@ const NEVER: Cycle = Cycle::MAX;
 #[inline(always)]
 fn slot_of(cycle: Cycle) -> usize {
     cycle as usize % SPAN
+}
+
+/// What wakes later than the rings reach.
+type Far = BinaryHeap<Reverse<(Cycle, u32, u32)>>;
+
+/// In the order of waking: that of the heap is of no account.
+fn write_far<W: Write>(far: &Far, writer: &mut W) -> std::io::Result<()> {
+    let mut list: Vec<_> = far.iter().map(|Reverse(entry)| *entry).collect();
+    list.sort_unstable();
+    list.serialize(writer)
+}
+
+fn read_far<R: Read>(reader: &mut R) -> std::io::Result<Far> {
+    Ok(Vec::deserialize_reader(reader)?.into_iter().map(Reverse).collect())
 }
 
 impl Wheel {

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 /// Writes are numbered in the order they begin.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Writes {
     /// All writes before this one are performed.
     first: u64,

@@ -205,7 +205,9 @@ pub enum BulkWay {
 }
 
 /// What an `mbarrier` operation does besides its kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct MbarrierOptions {
     /// `.expect_tx`: the operand is a number of bytes, and one arrival follows.
     pub expect_tx: bool,
@@ -225,7 +227,9 @@ pub enum PolicyStep {
 }
 
 /// What an `mbarrier` does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
 pub enum MbarrierStep {
     Init,
@@ -240,7 +244,9 @@ pub enum MbarrierStep {
 }
 
 /// What a `bar`/`barrier` does when it is reached (CS §5.5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
 pub enum BarrierKind {
     Sync,
@@ -250,7 +256,9 @@ pub enum BarrierKind {
 }
 
 /// Reductions of `bar.red` (CS §5.5.1 reduce) and of `redux`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 #[allow(missing_docs, reason = "the names are the PTX modifiers")]
 pub enum Reduction {
     And,

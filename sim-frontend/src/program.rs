@@ -32,7 +32,7 @@ pub const NO_PC: Pc = u32::MAX;
 /// register block (physical registers first, then the special-register rows); from `CONST` on
 /// they index [`Program::consts`]. A 64-bit value takes two consecutive rows, the first even: low
 /// words, then high words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Row(pub u16);
 
 impl Row {
@@ -406,7 +406,9 @@ pub enum ControlFlow {
 }
 
 /// What the clean-up pass of the assembler did to the functions of a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub struct CleanUp {
     /// Instructions before the pass.
     pub before: u32,

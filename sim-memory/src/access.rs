@@ -7,7 +7,7 @@ use crate::vocabulary::{
 };
 
 /// The kind of access: load, store, atomic or cache hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum AccessKind {
     /// A load (`ld`).
     Load,

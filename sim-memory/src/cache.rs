@@ -3,6 +3,7 @@
 
 mod contents;
 mod lru;
+mod saved;
 mod stats;
 
 use crate::divide::Divisor;
@@ -16,7 +17,7 @@ pub use stats::CacheStats;
 const UNUSED: u64 = u64::MAX;
 
 /// When a line is replaced, beside the order of use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Class {
     /// In the order of use.
     #[default]
@@ -28,7 +29,7 @@ pub enum Class {
 }
 
 /// State of one line, without its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Line {
     tag: u64,
     valid: ByteMask,

@@ -1,7 +1,7 @@
 //! Division by a number that is fixed when the device is built: a shift or a multiplication.
 
 /// A divisor, prepared for fast division.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Divisor {
     by: u64,
     /// `ceil(2^64 / by)`; 0 if the divisor is 1.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::divide::Divisor;
+use crate::links;
 use crate::occupancy::{Occupancy, QueueStats};
 use crate::spec::DramSpec;
 use standard::{COMMANDS, Held, LONGEST_WINDOW};
@@ -31,7 +32,7 @@ pub struct DramRequest {
 
 /// A queued request with its bank and row. The entry is small, because a chip has thousands of them and each
 /// decision scans a queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Queued {
     row: u64,
     /// Byte address in this channel.
@@ -60,7 +61,7 @@ impl Queued {
 
 /// The earliest cycle the constraints allow, by place (bank, bank group, channel) and command. Updated at
 /// each command, because it is read far more often.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Allowed {
     from: Vec<[DramCycle; COMMANDS]>,
     /// The most recent commands of each kind, latest first, for constraints with a window over several. Each
@@ -103,7 +104,17 @@ impl Allowed {
 }
 
 /// Request, row buffer and bus counters of one channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct DramStats {
     /// Read requests served.
     pub reads: u64,
@@ -144,9 +155,11 @@ impl DramStats {
 }
 
 /// One DRAM channel with its banks, queues and scheduler.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct DramChannel {
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     spec: DramSpec,
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     timings: Arc<DramTimings>,
     /// For each bank: the open row.
     banks: Vec<Option<u64>>,

@@ -2,6 +2,9 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::io::{Read, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::vocabulary::Cycle;
 
@@ -53,6 +56,23 @@ impl<T> Ord for Entry<T> {
 impl<T> Default for EventQueue<T> {
     fn default() -> Self {
         Self { heap: BinaryHeap::new(), inserted: 0 }
+    }
+}
+
+impl<T: Copy + BorshSerialize> BorshSerialize for EventQueue<T> {
+    /// Events in their order: that of the heap is of no account.
+    fn serialize<W: Write>(&self, writer: &mut W) -> std::io::Result<()> {
+        let mut events: Vec<(u128, T)> = self.heap.iter().map(|Reverse(own)| (own.key, own.event)).collect();
+        events.sort_by_key(|(key, _)| *key);
+        (self.inserted, events).serialize(writer)
+    }
+}
+
+impl<T: BorshDeserialize> BorshDeserialize for EventQueue<T> {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> std::io::Result<Self> {
+        let (inserted, events) = <(u64, Vec<(u128, T)>)>::deserialize_reader(reader)?;
+        let heap = events.into_iter().map(|(key, event)| Reverse(Entry { key, event })).collect();
+        Ok(Self { heap, inserted })
     }
 }
 

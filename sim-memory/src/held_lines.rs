@@ -6,7 +6,7 @@
 const NOBODY: u32 = u32::MAX;
 
 /// The queue links of one operation's slot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Links {
     /// The line that the operation holds.
     line: u64,
@@ -18,7 +18,7 @@ struct Links {
     next: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Queue {
     first: u32,
     last: u32,
@@ -28,7 +28,7 @@ struct Queue {
 const EMPTY: Queue = Queue { first: NOBODY, last: NOBODY, length: 0 };
 
 /// The lines held by operations of one cache.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct HeldLines {
     links: Vec<Links>,
     /// For each set: the first operation that holds a line of it.

@@ -16,6 +16,7 @@ pub mod fault;
 mod held_lines;
 pub mod hundredths;
 pub mod line;
+pub mod links;
 pub mod mapping;
 pub mod messages;
 pub mod observation;

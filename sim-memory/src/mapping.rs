@@ -4,7 +4,7 @@ use crate::divide::Divisor;
 use crate::spec::MemorySpec;
 
 /// Maps addresses to partitions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Mapping {
     partitions: Divisor,
     interleave: Divisor,

@@ -7,7 +7,7 @@ use crate::programs::ProgramId;
 use crate::vocabulary::{AtomicOp, LaneMask, ScalarType, WARP_LANES};
 
 /// The lanes of an atomic on one line: `Σatomic` of CS §4.4.1, for several addresses at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct AtomicLanes {
     /// The read-modify-write operation.
     pub op: AtomicOp,
@@ -41,7 +41,7 @@ impl AtomicLanes {
 }
 
 /// What an atomic of 128 bits has besides the lower halves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct WideLanes {
     /// Operand c of each lane.
     pub c: [u128; WARP_LANES],
@@ -50,7 +50,7 @@ pub struct WideLanes {
 }
 
 /// A request from an SM to a partition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Request {
     /// The instance that waits for the reply; `None` for the write-back of an L1 line.
     pub slot: Option<u32>,
@@ -81,7 +81,7 @@ pub struct Request {
 }
 
 /// A reply from a partition: at its arrival the SM continues the program at `pc`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Reply {
     /// The instance that waits for it.
     pub slot: u32,

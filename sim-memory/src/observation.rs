@@ -416,7 +416,7 @@ pub enum ClusterAction {
 }
 
 /// An operation on an mbarrier object, as far as it orders memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum ObjectAction {
     /// The object is made.
     Init,

@@ -3,7 +3,17 @@
 use crate::vocabulary::Cycle;
 
 /// Occupancy counters of a queue for a report. Cycles are those of the queue's clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct QueueStats {
     /// Sum of the number of entries over all cycles. Divided by the cycles of a run and by the number of
     /// queues summed here, it is the mean occupancy.
@@ -21,7 +31,7 @@ impl QueueStats {
 }
 
 /// The current number of entries of one queue, and its counters.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Occupancy {
     entries: u64,
     since: Cycle,

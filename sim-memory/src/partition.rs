@@ -20,6 +20,7 @@ use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::hundredths::Hundredths;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
+use crate::links;
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request};
 use crate::observation::{NO_STORES, PartitionObservation};
@@ -29,7 +30,7 @@ use crate::programs::{Instruction, OpExp, ProgramSet};
 use crate::spec::{Clocks, MemorySpec};
 use crate::vocabulary::{AtomicOp, Cycle, WARP_LANES};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Instance {
     request: Request,
     sm: u32,
@@ -41,7 +42,7 @@ struct Instance {
     fetched: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 enum Event {
     /// An instance leaves the pipeline of the slice and runs its first micro step.
     Start,
@@ -50,7 +51,17 @@ enum Event {
 }
 
 /// Request and reply counters of one partition, with those of its L2 slice and DRAM channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct PartitionStats {
     /// Requests of all kinds.
     pub requests: u64,
@@ -71,12 +82,16 @@ pub struct PartitionStats {
 }
 
 /// A memory partition: an L2 slice with its DRAM channel.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Partition {
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     spec: Arc<MemorySpec>,
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     clocks: Clocks,
     /// Taken out of `self` while micro steps change the other fields.
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     programs: ProgramSet,
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     memory: Arc<DeviceMemory>,
     mapping: Mapping,
     l2: Cache,
@@ -107,6 +122,7 @@ pub struct Partition {
     memory_changes: u64,
     stats: PartitionStats,
     /// Observation of memory, if it is asked for.
+    #[borsh(skip)]
     pub observation: Option<Box<PartitionObservation>>,
 }
 

@@ -6,7 +6,19 @@ use crate::line::{LINE_BYTES, line_number};
 use crate::vocabulary::WARP_LANES;
 
 /// The eviction priority that an access gives a line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[repr(u8)]
 pub enum Priority {
     /// That which it has.

@@ -7,7 +7,7 @@ use crate::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 /// `SharedMem` of one block [env-readShared] [env-writeShared]. Accesses out of bounds are refused by the
 /// caller, which knows the lanes' addresses, so that the message can name the lane.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct SharedMemory {
     bytes: Vec<u8>,
 }
@@ -42,7 +42,7 @@ impl SharedMemory {
 
 /// The bank locks of an SM's shared memory. Atomics hold them from their read to their write; plain accesses
 /// ignore them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct BankLocks {
     /// For each bank: the cycle up to which it is locked.
     until: Vec<Cycle>,

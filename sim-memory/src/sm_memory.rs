@@ -18,6 +18,7 @@ use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
+use crate::links;
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request, WideLanes};
 use crate::observation::{INITIAL, NO_STORES, SmObservation, Transaction};
@@ -30,7 +31,7 @@ use crate::vocabulary::{CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpac
 use latency::{Kind, Latencies, Level};
 pub use stats::{Asked, SmMemoryStats};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Instance {
     access: AccessId,
     kind: AccessKind,
@@ -60,10 +61,12 @@ struct Instance {
 }
 
 /// The memory side of one SM.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct SmMemory {
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     spec: Arc<MemorySpec>,
     /// Taken out of `self` while micro steps change the other fields.
+    #[borsh(serialize_with = "links::named", deserialize_with = "links::linked")]
     programs: ProgramSet,
     latencies: Latencies,
     /// For block scope and for wider scopes: true if a fence drops L1's lines of global memory.
@@ -111,6 +114,7 @@ pub struct SmMemory {
     /// Counters of the accesses since they were last taken; `None` if they are not wanted.
     pub asked: Option<Asked>,
     /// Observation of memory, if it is asked for.
+    #[borsh(skip)]
     pub observation: Option<Box<SmObservation>>,
     /// Which stores are read is observed too, not only what is issued.
     follows_stores: bool,

@@ -13,7 +13,18 @@ use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
 
 /// How an address selects its set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum IndexFunction {
     /// The low bits of the line number.

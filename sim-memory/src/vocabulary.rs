@@ -14,7 +14,20 @@ pub type LaneMask = u32;
 pub type Cycle = u64;
 
 /// A PTX state space (PTX ISA "State Spaces"); `Generic` is an address not yet resolved to one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum StateSpace {
     /// Device memory shared by all threads of a context.
@@ -54,7 +67,20 @@ pub enum CacheOp {
 
 /// The cache operation of an instruction that moves no value (PTX ISA "prefetch", "discard",
 /// "applypriority").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheHint {
     /// `prefetch.L1`, `prefetchu.L1`: bring the line to L1.
@@ -103,7 +129,20 @@ pub enum Scope {
 }
 
 /// The operation of `atom` and `red` (PTX ISA "atom").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum AtomicOp {
     /// Bitwise and: writes `old & b`.
@@ -129,7 +168,21 @@ pub enum AtomicOp {
 }
 
 /// A fundamental type of PTX (PTX ISA "Fundamental Types") and the packed ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are the PTX type names")]
 pub enum ScalarType {

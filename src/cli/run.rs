@@ -23,6 +23,7 @@ use crate::interrupt::on_interrupt;
 use crate::request::{Request, SchedulerChoice, sampling};
 use crate::run::Simulation;
 use crate::sanitize::{Checks, Suppression};
+use crate::simulate::checkpoint::CheckpointRequest;
 use crate::simulate::{Outcome, Verdict};
 use crate::summary;
 
@@ -87,6 +88,17 @@ pub struct RunArgs {
     /// on the shipped chips).
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
+    /// Saves the state of the timed run to a folder every --every core cycles, each in the place of the one before. A run
+    /// that is killed loses what it did since the last one.
+    #[arg(long, value_name = "DIR", requires = "every")]
+    pub checkpoint: Option<PathBuf>,
+    /// Core cycles from one saved state to the next.
+    #[arg(long, value_name = "CYCLES", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: Option<u64>,
+    /// Goes on from the state that --checkpoint has, with the same report in the end; from the beginning where it has none
+    /// yet.
+    #[arg(long, requires = "checkpoint")]
+    pub resume: bool,
     /// Prints report.json instead of the summary.
     #[arg(long)]
     pub json: bool,
@@ -126,6 +138,11 @@ impl RunArgs {
             sampling: self.sample,
             keep: self.dump.iter().map(keep).collect(),
             export: self.export.clone(),
+            checkpoint: self.checkpoint.as_ref().zip(self.every).map(|(folder, every)| CheckpointRequest {
+                folder: folder.clone(),
+                every,
+                resume: self.resume,
+            }),
             threads: self.threads,
             epoch: self.epoch,
             instruction_set: self.instruction_set.as_deref().map(instruction_set).transpose().map_err(one)?,
@@ -199,6 +216,10 @@ pub fn trace(
             );
             return Err(vec![error.help("remove --sample")]);
         }
+        if args.checkpoint.is_some() {
+            let error = Diagnostic::error("usage", "a checkpoint does not hold a timeline");
+            return Err(vec![error.help("remove --checkpoint")]);
+        }
         let asked = options(simulation.chip.limits.num_processors);
         simulation.record(asked.map_err(|e| vec![Diagnostic::error("usage", e)])?);
         files::probe(output).map_err(|e| vec![Diagnostic::error("output", e)])?;
@@ -262,6 +283,11 @@ fn execute(args: &RunArgs, simulation: &Simulation, also: impl FnOnce(&Outcome) 
             bar.set_message(cycle.to_string());
         }
     };
+    if let Some((run, cycle)) = simulation.resumed() {
+        eprintln!("note: goes on from cycle {cycle} of timed run {run}");
+    } else if args.resume {
+        eprintln!("note: there is no saved state yet; the run begins at its beginning");
+    }
     let meter = Meter::start();
     let outcome = simulation.simulate(&progress);
     if let Some(bar) = &bar {

@@ -110,6 +110,7 @@ impl DeviceRequest {
             sample: self.sample_every,
             sampling: self.sampling,
             record: None,
+            save: None,
             delay: None,
         })
     }
@@ -181,6 +182,7 @@ impl Configured {
             sample: request.sample_every,
             sampling: request.sampling,
             record: None,
+            save: None,
             delay: None,
         })
     }

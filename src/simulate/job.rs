@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::checkpoint::Checkpoint;
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::workload::{Expr, ImageSpec, KeySpan, Number, Params, WorkloadSpec, evaluate};
@@ -25,6 +26,8 @@ pub struct Job {
     pub dump: Vec<String>,
     /// A folder to which the run is written, for another device.
     pub export: Option<PathBuf>,
+    /// The run's state is saved from time to time.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 impl Job {

@@ -60,6 +60,7 @@ fn now(mistake: Mistake) -> bool {
 }
 
 /// A policy that injects the planned error.
+#[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Mutant<P>(P);
 
 impl<P: Reconvergence> Mutant<P> {

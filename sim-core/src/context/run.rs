@@ -12,11 +12,13 @@ use sim_memory::partition::Partition;
 use sim_memory::programs::ProgramSet;
 use sim_memory::sm_memory::{Asked, SmMemory};
 use sim_memory::spec::MemorySpec;
+use sim_memory::vocabulary::Cycle;
 
 use super::gather::{add_counts, add_undefined};
 use super::sampled::Beside;
 use super::{Context, ContextOutput};
 use crate::device::Progress;
+use crate::engine::saved::Saves;
 use crate::engine::{Control, Engine};
 use crate::error::SimError;
 use crate::execute::{LocalLatency, World};
@@ -24,7 +26,7 @@ use crate::functional::{Functional, Halt, Room};
 use crate::grid::Kernel;
 use crate::memory_model::Checker;
 use crate::monitor::Check;
-use crate::options::Options;
+use crate::options::{Options, Save};
 use crate::reconvergence::crs_stack::CrsStack;
 use crate::reconvergence::mimd::Mimd;
 use crate::reconvergence::pdom_stack::PdomStack;
@@ -103,6 +105,9 @@ impl Context {
             let same = rest.iter().take_while(|(_, f)| f == functional).count();
             let (now, later) = rest.split_at(same);
             rest = later;
+            if self.passes_over(*functional) {
+                continue;
+            }
             if *functional {
                 self.run_functional::<P>(parameters, now, later, stop)?;
             } else {
@@ -245,8 +250,10 @@ impl Context {
         progress: &Progress<'_>,
     ) -> Result<(), SimError> {
         let mut engine = self.engine::<P>(parameters, kernels)?;
-        for (kernel, _) in kernels {
-            engine.launch(Arc::clone(kernel));
+        if !self.take_over(&mut engine, parameters, kernels)? {
+            for (kernel, _) in kernels {
+                engine.launch(Arc::clone(kernel));
+            }
         }
         if let Some(checker) = self.check_of(kernels) {
             engine.observe(checker);
@@ -266,6 +273,13 @@ impl Context {
             // What was left out of the timing counts too.
             let instructions = beside.as_ref().map_or(0, |beside| beside.instructions());
             let cycles = all_before + engine.left_out_of_all();
+            let split = self.split(kernels);
+            let saves = self.options.save.clone();
+            let save = |cycle: Cycle, state: &mut dyn FnMut() -> std::io::Result<Vec<u8>>| {
+                let Some(Save { write, .. }) = &saves else { return };
+                let saved = self.linked::<P, _>(parameters, kernels, &split, || self.saved(cycle, state()?));
+                write(saved);
+            };
             let control = Control {
                 stop,
                 max_cycles: self.options.max_cycles.map(|most| most.saturating_sub(cycles)),
@@ -277,6 +291,7 @@ impl Context {
                 threads: self.options.threads,
                 epoch: self.options.epoch,
                 sample: self.options.sample.map(|every| (every, before)),
+                save: saves.as_ref().map(|saves| (saves.every, &save as &Saves<'_>)),
                 delay: self.options.delay.as_ref().map(|delay| &*delay.0 as &(dyn Fn(usize) + Sync)),
             };
             match engine.run(&control) {
@@ -312,6 +327,7 @@ impl Context {
         if let Some(beside) = &mut beside {
             self.gather_beside(&engine, beside);
         }
+        self.runs += 1;
         if result.is_ok() {
             self.slices = engine.partitions().map(Partition::take_l2).collect();
             self.idle = Some(engine);
@@ -320,7 +336,7 @@ impl Context {
     }
 
     /// The chip, its L1 split for kernels: L1 keeps what the blocks that can be resident leave of the array it shares.
-    fn split(&mut self, kernels: &[(Arc<Kernel>, bool)]) -> (Arc<ChipSpec>, Arc<MemorySpec>) {
+    pub(super) fn split(&mut self, kernels: &[(Arc<Kernel>, bool)]) -> (Arc<ChipSpec>, Arc<MemorySpec>) {
         let chip = &self.chip;
         let shared = kernels.iter().map(|(kernel, _)| {
             let threads = kernel.block.iter().product();

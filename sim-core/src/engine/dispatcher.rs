@@ -11,7 +11,7 @@ use crate::sampling::blocks::{L2Use, Skip, Windows};
 use crate::sm::{Notice, SmMessage, Tells};
 
 /// Times of a kernel, in core cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct KernelTimes {
     /// The dispatcher begins the kernel: its launch latency starts.
     pub taken: Cycle,
@@ -42,8 +42,9 @@ impl KernelTimes {
 }
 
 /// A grid that runs or waits for dispatch [block-idle].
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Running {
+    #[borsh(serialize_with = "crate::state::write_kernel", deserialize_with = "crate::state::read_kernel")]
     kernel: Arc<Kernel>,
     next: u64,
     done: u64,
@@ -55,10 +56,12 @@ struct Running {
 }
 
 /// The dispatcher: block dispatch under the chip's limits, kernels in stream order.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(super) struct Dispatcher {
+    #[borsh(serialize_with = "sim_memory::links::named", deserialize_with = "sim_memory::links::linked")]
     chip: Arc<ChipSpec>,
     /// The queued kernels of each stream, in order.
+    #[borsh(serialize_with = "crate::state::write_streams", deserialize_with = "crate::state::read_streams")]
     streams: Vec<(u32, VecDeque<Arc<Kernel>>)>,
     running: Vec<Running>,
     /// For each SM: blocks, warps, registers and shared memory bytes in use.
@@ -82,6 +85,7 @@ pub(super) struct Dispatcher {
     pub(super) blocks_total: u64,
     flushed_any: bool,
     /// Which blocks are executed without timing, where kernels are sampled.
+    #[borsh(skip)]
     pub(super) windows: Option<Box<Windows>>,
 }
 

@@ -18,7 +18,7 @@ const FIRST: Cycle = 1 << 16;
 /// Cycles without a memory change that are required before the threads are watched.
 const LISTEN: Cycle = 1021;
 
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 enum State {
     Asleep,
     /// Waiting for memory changes; holds the number of changes at the start.
@@ -28,7 +28,7 @@ enum State {
 }
 
 /// State of the liveness checks.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(super) struct Lookout {
     /// The cycle of the next check.
     pub(super) next: Cycle,

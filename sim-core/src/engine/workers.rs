@@ -46,6 +46,12 @@ struct Mailbox {
     packets: Vec<(Cycle, u32, u32, Packet)>,
 }
 
+impl Mailbox {
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.replies.is_empty() && self.packets.is_empty()
+    }
+}
+
 /// The SMs and partitions of one worker.
 pub(super) struct Worker<P> {
     sms: Vec<Sm<P>>,
@@ -102,6 +108,12 @@ impl<P: Reconvergence> Worker<P> {
         let partitions = self.partitions.iter().map(|(_, p)| p.next_event().unwrap_or(NEVER));
         self.next.clear();
         self.next.extend(sms.chain(partitions));
+    }
+
+    /// Its SMs, and its partitions with their numbers. Between two epochs all that they have sent has been delivered.
+    pub(super) fn parts(&self) -> (&[Sm<P>], &[(u32, Partition)]) {
+        debug_assert!(self.done.is_empty() && self.out.iter().all(Mailbox::is_empty));
+        (&self.sms, &self.partitions)
     }
 
     pub(super) fn sms(&mut self) -> impl Iterator<Item = &mut Sm<P>> {
@@ -269,6 +281,16 @@ fn answers<P: Reconvergence>(
 ) {
     sms[place as usize].deliver_reply(at, from, reply);
     next[place as usize] = at.min(next[place as usize]);
+}
+
+/// One worker with these components in the place of all.
+pub(super) fn replace<P: Reconvergence>(
+    workers: &mut Vec<Worker<P>>,
+    sms: Vec<Sm<P>>,
+    partitions: Vec<Partition>,
+) {
+    let done_latency = workers.first().map_or(0, |worker| worker.done_latency);
+    *workers = vec![Worker::new(sms, partitions, done_latency)];
 }
 
 /// Makes workers whose components have come to rest what they were at first; the components stay with them.

@@ -9,7 +9,7 @@ use sim_memory::vocabulary::LaneMask;
 use crate::reconvergence::SplitId;
 
 /// Lanes that have arrived at a `.sync` collective.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Meeting {
     /// Home warp of the lanes.
     pub warp: usize,

@@ -5,7 +5,7 @@ use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 use crate::lookups::NO_LOOKUP;
 
 /// What a split asks of global or local memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Request {
     /// Home warp of the lanes.
     pub warp: usize,
@@ -36,7 +36,7 @@ pub struct Request {
 const USUAL: usize = 5;
 
 /// The requests of one step: a generic access may touch both spaces.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Requests {
     list: Vec<Request>,
     used: usize,

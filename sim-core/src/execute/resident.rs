@@ -35,7 +35,7 @@ use crate::warp::{Tracked, Warp, WarpPlace};
 use crate::writes::Writes;
 
 /// What one step did, as far as its caller must act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Step {
     /// Results of the operation's own latency.
     Done,
@@ -121,24 +121,27 @@ pub struct World {
 }
 
 /// What an instruction has read of values that PTX leaves undefined.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct UndefinedReads {
     /// The kernel of the instruction.
+    #[borsh(serialize_with = "crate::state::write_kernel", deserialize_with = "crate::state::read_kernel")]
     pub kernel: Arc<Kernel>,
     /// Lanes that have read them, summed over issues.
     pub lanes: u64,
 }
 
 /// The resident blocks of one SM and the policy that runs them.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Resident<P> {
     /// Number of the SM.
     pub sm: u32,
     /// Facts shared by all SMs.
+    #[borsh(serialize_with = "sim_memory::links::named", deserialize_with = "sim_memory::links::linked")]
     pub world: Arc<World>,
     /// Warp slots.
     pub warps: Vec<Warp>,
     /// Barriers since they were last taken, while memory is observed.
+    #[borsh(skip)]
     pub observed: Option<Vec<Event>>,
     /// What stays on the SM is observed too.
     pub on_chip: bool,
@@ -149,6 +152,7 @@ pub struct Resident<P> {
     /// Block slots.
     pub blocks: Vec<Option<Block>>,
     /// Kernels with blocks here, by index.
+    #[borsh(serialize_with = "crate::state::write_kernels", deserialize_with = "crate::state::read_kernels")]
     pub kernels: Vec<Arc<Kernel>>,
     /// The reconvergence policy of the SM.
     pub policy: P,
@@ -201,6 +205,7 @@ pub struct Resident<P> {
     /// What tensor cores did.
     pub tensor: TensorCounts,
     /// Room for products of matrices, once there has been one.
+    #[borsh(skip)]
     pub(super) scratch: Option<Box<Scratch>>,
     /// Warp slots as `%nwarpid` gives them.
     slots: u32,

@@ -18,7 +18,7 @@ use super::{Cost, Holding, Injected, LaneTargets, Lanes, Reconvergence, SplitId,
 use crate::error::Violation;
 
 /// `TokenType` of CS §5.4.1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, borsh::BorshSerialize, borsh::BorshDeserialize)]
 #[allow(missing_docs, reason = "the names are the thesis's")]
 pub enum TokenType {
     Sync,
@@ -28,7 +28,7 @@ pub enum TokenType {
 }
 
 /// `ExecToken`: what to activate, and where, when the token is popped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Token {
     /// Its type.
     pub kind: TokenType,
@@ -39,7 +39,7 @@ pub struct Token {
 }
 
 /// `DisableMask` δ: for each reason, the lanes disabled for it. A lane is in one set at most.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct DisableMask {
     /// Waiting for the other threads to leave the loop.
     pub break_: LaneMask,
@@ -57,7 +57,7 @@ impl DisableMask {
 }
 
 /// `ExecState` ς of one warp.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct ExecState {
     /// Program address.
     pub pc: Pc,
@@ -427,9 +427,10 @@ parameters! {
 }
 
 /// The token stack as a policy.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct CrsStack {
     warps: Vec<ExecState>,
+    #[borsh(serialize_with = "sim_memory::links::named", deserialize_with = "sim_memory::links::linked")]
     parameters: Parameters,
     warp_lanes: LaneMask,
 }

@@ -8,6 +8,7 @@ use super::ReadyAddress;
 use super::parameters::{Value, parameters};
 use super::paths::{Group, NONE, Paths};
 use super::rules::{Event, Rules};
+use crate::state;
 
 /// The paper's schedulers, in the order of the parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +65,15 @@ impl DynamicWarpFormation {
 }
 
 impl Rules for DynamicWarpFormation {
+    fn save(&self) -> std::io::Result<Vec<u8>> {
+        state::bytes_of(&self.current)
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> std::io::Result<()> {
+        self.current = state::of_bytes(saved)?;
+        Ok(())
+    }
+
     fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], _join: Option<Pc>) {
         paths.scatter(slot, groups, NONE);
     }

@@ -16,7 +16,7 @@ use crate::error::Violation;
 const LANES: usize = WARP_LANES;
 
 /// The state of one thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Thread {
     pc: Pc,
     live: bool,
@@ -24,7 +24,7 @@ struct Thread {
 }
 
 /// The policy `mimd`: every thread executes independently.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Mimd {
     threads: Vec<Thread>,
 }

@@ -26,6 +26,7 @@ pub mod warp_subdivision;
 
 use std::sync::Arc;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use sim_frontend::program::{ControlFlow, Pc};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
@@ -93,7 +94,7 @@ pub enum Injected {
 }
 
 /// What a decision of the policy costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Cost {
     /// Cycles of the core clock before the split can issue again.
     pub cycles: u32,
@@ -125,7 +126,7 @@ pub enum Corruption {
 }
 
 /// What every issue reads of a split: where it is, where its policy has a say next, its lanes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Issuing {
     pc: Pc,
     stop: Pc,
@@ -168,7 +169,7 @@ pub struct WarpSlots {
 }
 
 /// Decides which threads execute which instruction together.
-pub trait Reconvergence: Send + Sized + 'static {
+pub trait Reconvergence: BorshSerialize + BorshDeserialize + Send + Sized + 'static {
     /// Which control flow its programs have.
     const FLOW: ControlFlow;
     /// A split always holds all live threads of its warp that are at its pc *by construction of
@@ -183,7 +184,7 @@ pub trait Reconvergence: Send + Sized + 'static {
     const FORMS_WARPS: bool = false;
 
     /// What can be chosen of it.
-    type Parameters;
+    type Parameters: Clone + 'static;
 
     /// A policy for the warps of an SM.
     fn new(parameters: &Self::Parameters, slots: WarpSlots) -> Self;

@@ -18,7 +18,7 @@ pub const PATHS: usize = WARP_LANES;
 pub const NONE: usize = usize::MAX;
 
 /// Threads of one warp that run together.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Path {
     /// Their next instruction.
     pub pc: Pc,
@@ -48,7 +48,7 @@ impl Path {
 }
 
 /// A point where paths wait for each other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Entry {
     /// Address of the reconvergence point.
     pub join: Pc,
@@ -69,7 +69,7 @@ pub struct Entry {
 }
 
 /// The paths of one warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Paths {
     /// By slot, as far as slots have been used: most warps have one path, and chips have thousands of
     /// warps.
@@ -83,6 +83,7 @@ pub struct Paths {
     /// Slots of the paths that the last control instruction made or moved.
     pub moved: u32,
     /// What is known of the program.
+    #[borsh(serialize_with = "crate::state::write_plan", deserialize_with = "crate::state::read_plan")]
     pub plan: Arc<Plan>,
     /// The size that has been charged for.
     pub(super) charged: u32,

@@ -28,7 +28,7 @@ type At = (Pc, u32);
 const NEVER: At = (NO_PC, 0);
 
 /// One entry of the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Entry {
     pc: Pc,
     depth: u32,
@@ -38,12 +38,13 @@ struct Entry {
 }
 
 /// The stack of one warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Warp {
     /// The top; the others below it. Its mask is empty once all threads have ended.
     top: Option<Entry>,
     below: Vec<Entry>,
     returns: Returns,
+    #[borsh(serialize_with = "crate::state::write_plan", deserialize_with = "crate::state::read_plan")]
     plan: Arc<Plan>,
 }
 
@@ -56,10 +57,11 @@ parameters! {
 }
 
 /// The post-dominator stack.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct PdomStack {
     decoded: Vec<Issuing>,
     warps: Vec<Warp>,
+    #[borsh(serialize_with = "sim_memory::links::named", deserialize_with = "sim_memory::links::linked")]
     parameters: Parameters,
     groups: Vec<Group>,
 }

@@ -9,7 +9,7 @@ use super::{LaneTargets, Lanes, Targets};
 use crate::error::Violation;
 
 /// Threads that go to one address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Group {
     /// Address to return to.
     pub pc: Pc,
@@ -20,7 +20,7 @@ pub struct Group {
 }
 
 /// One stack a thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Returns(Vec<Vec<Pc>>);
 
 impl Returns {

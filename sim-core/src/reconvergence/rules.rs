@@ -85,6 +85,25 @@ pub trait Rules: Send + Debug {
         true
     }
 
+    /// What the rules know beside the tables, where that is anything.
+    ///
+    /// # Errors
+    /// None.
+    fn save(&self) -> std::io::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    /// Takes over what [`save`](Self::save) gave.
+    ///
+    /// # Errors
+    /// It is something else.
+    fn restore(&mut self, saved: &[u8]) -> std::io::Result<()> {
+        match saved {
+            [] => Ok(()),
+            _ => Err(std::io::Error::other("these rules know nothing beside their tables")),
+        }
+    }
+
     /// What the policy charges for a table of `entries`, beyond the branch itself, given that it
     /// had `before` entries.
     fn cost(&self, _before: u32, entries: u32) -> Cost {

@@ -2,9 +2,12 @@
 //! them is in their [`Rules`]; this file tells these what happened and makes their answer known.
 
 use std::fmt::Debug;
+use std::io::{Read, Write};
 use std::sync::Arc;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use sim_frontend::program::{ControlFlow, NO_PC, Pc};
+use sim_memory::links;
 use sim_memory::vocabulary::LaneMask;
 
 use super::paths::{Group, NONE, PATHS, Path, Paths};
@@ -36,15 +39,28 @@ enum Moved {
 const NOBODY: Issuing = Issuing { pc: 0, stop: NO_PC, mask: 0 };
 
 /// The policy: one table a warp.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Table {
     decoded: BySplit<Issuing, Self>,
     /// By warp: slots whose paths are in splits, one bit each.
     seen: Vec<u32>,
     warps: Vec<Paths>,
+    #[borsh(serialize_with = "write_rules", deserialize_with = "read_rules")]
     rules: Box<dyn Rules>,
     groups: Vec<Group>,
     forms_warps: bool,
+}
+
+#[allow(clippy::borrowed_box, reason = "the field is a box")]
+fn write_rules<W: Write>(rules: &Box<dyn Rules>, writer: &mut W) -> std::io::Result<()> {
+    rules.save()?.serialize(writer)
+}
+
+/// The rules are those of the policy that runs.
+fn read_rules<R: Read>(reader: &mut R) -> std::io::Result<Box<dyn Rules>> {
+    let mut rules = links::of(|policy: &TablePolicy| Some(policy.rules()))?;
+    rules.restore(&Vec::deserialize_reader(reader)?)?;
+    Ok(rules)
 }
 
 impl Table {

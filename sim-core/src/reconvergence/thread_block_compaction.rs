@@ -9,9 +9,10 @@ use sim_frontend::program::{NO_PC, Pc};
 
 use super::paths::{Group, NONE, Path, Paths};
 use super::rules::{Event, Rules};
+use crate::state;
 
 /// An entry of a block's stack.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Entry {
     id: usize,
     /// The entry its threads belong to once they are at the join.
@@ -146,6 +147,15 @@ fn same(a: &Path, b: &Path) -> bool {
 }
 
 impl Rules for ThreadBlockCompaction {
+    fn save(&self) -> std::io::Result<Vec<u8>> {
+        state::bytes_of(&(&self.stacks, self.next_id))
+    }
+
+    fn restore(&mut self, saved: &[u8]) -> std::io::Result<()> {
+        (self.stacks, self.next_id) = state::of_bytes(saved)?;
+        Ok(())
+    }
+
     fn diverged(&mut self, paths: &mut Paths, slot: usize, _pc: Pc, groups: &[Group], _join: Option<Pc>) {
         let entry = paths.slots[slot].entry;
         paths.scatter(slot, groups, entry);

@@ -21,7 +21,7 @@ use super::recorder::Recorder;
 use super::stats::SmStats;
 
 /// One access of a split.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct InFlight {
     /// Home warp of the lanes.
     pub warp: usize,
@@ -79,7 +79,7 @@ pub fn access_kind(op: &Op, acquires: bool) -> Option<AccessKind> {
 }
 
 /// The parts of one access: registers are released when all of them are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Group {
     left: u32,
     lanes: LaneMask,
@@ -91,7 +91,7 @@ struct Group {
 pub const ALONE: u32 = u32::MAX;
 
 /// The table of accesses in flight.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Accesses {
     entries: Vec<InFlight>,
     /// Of each entry, the physical address of each lane.

@@ -56,11 +56,15 @@ use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::wheel::Wheel;
 
 /// What arrives at an SM from the device component.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum SmMessage {
     /// A block to run.
     Block {
         /// Its kernel.
+        #[borsh(
+            serialize_with = "crate::state::write_kernel",
+            deserialize_with = "crate::state::read_kernel"
+        )]
         kernel: Arc<Kernel>,
         /// Its number in the grid.
         number: u64,
@@ -93,7 +97,7 @@ pub enum SmMessage {
 }
 
 /// What an SM tells the dispatcher of grid `grid_id`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Notice {
     /// Number of the launch.
     pub grid_id: u32,
@@ -108,7 +112,9 @@ pub struct Notice {
 }
 
 /// What a notice says, in the order in which those of an SM that arrive together take effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 pub enum Tells {
     /// A block ended.
     Ended,
@@ -117,7 +123,7 @@ pub enum Tells {
 }
 
 /// A streaming multiprocessor.
-#[derive(Debug)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Sm<P> {
     /// Number of the SM.
     pub index: u32,
@@ -162,6 +168,7 @@ pub struct Sm<P> {
     resident_since: Cycle,
     finishing: Vec<usize>,
     load_store: usize,
+    #[borsh(serialize_with = "sim_memory::links::named", deserialize_with = "sim_memory::links::linked")]
     instruction_set: InstructionSet,
     /// What issues now belongs to a formed warp whose leader has the issue slot.
     following: bool,
@@ -170,6 +177,7 @@ pub struct Sm<P> {
     /// A scheduler issues up to two instructions of a warp in a cycle.
     dual_issue: bool,
     /// What is written down of every issue, where it is asked for.
+    #[borsh(skip)]
     pub recorder: Option<Box<Recorder>>,
     /// Splits likely to issue in the epoch to come.
     coming: Vec<SplitId>,

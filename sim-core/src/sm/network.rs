@@ -7,7 +7,7 @@ use sim_memory::vocabulary::Cycle;
 use crate::packet::Packet;
 
 /// An SM's port to the network.
-#[derive(Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(super) struct Network {
     /// Cycles that a packet travels.
     hop: Cycle,

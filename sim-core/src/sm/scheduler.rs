@@ -5,7 +5,7 @@ pub use sim_frontend::chip::MAX_SCHEDULERS;
 use sim_frontend::diagnostic::Diagnostic;
 
 /// Scheduling policies by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum WarpScheduler {
     /// Loose round-robin: the first ready split after the last one that issued.
     Lrr,
@@ -64,7 +64,7 @@ impl WarpScheduler {
 }
 
 /// The choice one scheduler makes, cycle by cycle.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Picker {
     kind: WarpScheduler,
     last: u32,
@@ -206,7 +206,7 @@ fn first_of_both(a: &[u64], b: &[u64], last: u32) -> Option<u32> {
 }
 
 /// The order in which the warps of a scheduler were admitted. The low bits of a place name its warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Older {
     /// By place of the first word: the places of that word that come before it, those of older warps and
     /// the warp's own lower ones.

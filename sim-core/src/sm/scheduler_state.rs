@@ -17,7 +17,7 @@ use super::units::{OF_FIRST_CLASS, ROOM};
 type ByUnit = [u64; ROOM];
 
 /// One scheduler's state.
-#[derive(Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 #[repr(C, align(64))]
 pub(super) struct SchedulerState {
     /// Cycles before this one are accounted for.

@@ -1,7 +1,7 @@
 //! Where splits are: ready, waiting for results, memory, barriers or others.
 
 /// Where a split is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 #[repr(u8)]
 pub(super) enum Status {
     Absent,

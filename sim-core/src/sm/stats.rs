@@ -34,7 +34,7 @@ pub const STALLS: [&str; 9] =
     ["idle", "unit_busy", "dependency", "memory", "drain", "barrier", "collective", "sleep", "finishing"];
 
 /// What one SM counts while it runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct SmStats {
     /// Cycles × schedulers with an issue.
     pub issued: u64,

@@ -8,7 +8,7 @@ use sim_memory::vocabulary::Cycle;
 use crate::bulk::Job;
 
 /// The unit.
-#[derive(Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub(super) struct Tma {
     pub(super) spec: TmaSpec,
     pub(super) queue: VecDeque<Job>,

@@ -22,7 +22,7 @@ pub(super) const OF_FIRST_CLASS: [u64; ROOM] = {
 };
 
 /// The servers of a class that a scheduler uses.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Servers {
     first: usize,
     count: usize,
@@ -31,7 +31,7 @@ struct Servers {
 }
 
 /// The units of one SM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Units {
     /// By scheduler and class.
     servers: Box<[[Servers; ROOM]; MAX_SCHEDULERS]>,
@@ -47,7 +47,7 @@ pub struct Units {
 }
 
 /// What one scheduler sees of the units.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct OfScheduler {
     /// By class: the cycle from which one of its servers takes an operation.
     free: [Cycle; ROOM],

@@ -393,6 +393,52 @@ fn extreme_numbers_have_the_sums_of_the_reference() {
     }
 }
 
+/// Subnormal elements have the least exponent of their type, however small they are.
+#[test]
+fn subnormal_elements_have_the_sums_of_the_reference() {
+    let brain = op("sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32");
+    let half = op("sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    let pairs = [
+        // Subnormal as single-precision numbers too, with products that are not, on either side; then subnormal sums.
+        (&brain, 0x0010_0010, 0x7180_7180, 0),
+        (&brain, 0x7180_7180, 0x0010_0010, 0),
+        (&brain, 0, 0, 1),
+        (&brain, 0x2000_2000, 0x2000_2000, 0x0040_0000),
+        // 2^-24 by one, whose exponent is that of 2^-14, hides 2^-24 by 2^-20.
+        (&half, 0x0001_0001, 0x3c00_0010, 0),
+        (&half, 0x3c00_0010, 0x0001_0001, 0),
+    ];
+    for chip in &chips() {
+        for (op, a, b, c) in pairs {
+            let sources: Vec<Lanes32> = [[[a; 32]; 4].as_slice(), &[[b; 32]; 2], &[[c; 32]; 4]].concat();
+            expect_reference("subnormal", op, chip, None, &sources);
+        }
+    }
+}
+
+/// Each element of a sparse A of tf32 is multiplied by the one of two that its metadata names.
+#[test]
+fn metadata_of_sparse_tf32_name_elements() {
+    for text in [
+        "sp.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        "sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
+    ] {
+        let sparse = op(text);
+        let [_, a, b, c, ..] = sparse.registers();
+        // Other integers in each place of B, so that no two choices have one sum.
+        let columns = (0..b).map(|r| std::array::from_fn(|lane| ((32 * r + lane + 3) as f32).to_bits()));
+        for metadata in [0x4444_4444, 0xeeee_eeee, 0x4e4e_e4e4, 0xe44e_4ee4] {
+            let mut sources: Vec<Lanes32> = vec![[0x3f80_0000; 32]; a];
+            sources.extend(columns.clone());
+            sources.extend(vec![[0; 32]; c]);
+            sources.push([metadata; 32]);
+            for chip in &chips()[..4] {
+                expect_reference(text, &sparse, chip, None, &sources);
+            }
+        }
+    }
+}
+
 /// Sums that integers of 32 bits do not hold, or only just.
 #[test]
 fn the_largest_sums_are_those_of_the_reference() {

@@ -1,7 +1,7 @@
 //! Where the texels of an image lie.
 
 /// What a channel of a texel holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Channels {
     /// Unsigned integers of 8, 16 or 32 bits.
     Unsigned(u8),
@@ -36,7 +36,7 @@ impl Channels {
 }
 
 /// The format of a texel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Format {
     /// Type of each channel.
     pub channels: Channels,

@@ -42,7 +42,7 @@ pub struct Lookup {
 }
 
 /// A texel of a lookup.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Tap {
     /// Its address; `None` is the border, or zeros beyond a buffer.
     pub address: Option<u64>,
@@ -51,7 +51,7 @@ pub struct Tap {
 }
 
 /// The texels that a lookup reads.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Plan {
     pub(super) taps: [Tap; MAX_TAPS],
     /// Taps of each level, and levels.

@@ -1,7 +1,7 @@
 //! How texels are sampled.
 
 /// What coordinates beyond an image mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum AddressMode {
     /// The image repeats. With coordinates that are not normalized, as `Clamp`.
     Wrap,
@@ -33,7 +33,7 @@ impl AddressMode {
 }
 
 /// How a lookup between texels, or between mip levels, is made.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Filter {
     /// The nearest.
     #[default]
@@ -43,7 +43,7 @@ pub enum Filter {
 }
 
 /// What a lookup returns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum ReadMode {
     /// Elements as they are; halves as single precision.
     #[default]
@@ -53,7 +53,7 @@ pub enum ReadMode {
 }
 
 /// The state of a sampler.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Sampler {
     /// What coordinates beyond the image mean, by axis.
     pub address: [AddressMode; 3],

@@ -47,7 +47,18 @@ impl ClusterSpec {
 }
 
 /// The unit of an SM that makes bulk copies (the tensor memory accelerator). Its accesses go to L2 as others do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 #[serde(deny_unknown_fields)]
 pub struct TmaSpec {
     /// Core cycles from the issue of a copy to its first access.

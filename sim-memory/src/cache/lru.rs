@@ -4,14 +4,14 @@
 /// The end of a list: no way has this index.
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Links {
     before: u32,
     after: u32,
 }
 
 /// The lists of all sets. Way indices run through all sets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct LruOrder {
     links: Vec<Links>,
     /// For each set: the least and the most recently used way.

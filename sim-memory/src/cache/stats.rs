@@ -1,7 +1,17 @@
 //! The counters of a cache.
 
 /// Hit, miss and replacement counters of one cache. A load or atomic is a hit, a merge or a miss, and one of them only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct CacheStats {
     /// Loads and atomics whose bytes were all valid when they came.
     pub hits: u64,

@@ -4,7 +4,7 @@ use crate::line::{ByteMask, LINE_BYTES, line_of, offset_in_line};
 use crate::vocabulary::{LaneMask, WARP_LANES};
 
 /// The part of a warp access that lies in one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct LineAccess {
     /// First address of the line.
     pub line: u64,

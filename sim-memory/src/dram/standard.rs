@@ -35,7 +35,7 @@ pub(super) const COMMANDS: usize = 5;
 pub(super) const LONGEST_WINDOW: usize = 8;
 
 /// The scope of a constraint or a refresh.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, borsh::BorshSerialize, borsh::BorshDeserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// A single bank.

@@ -2,12 +2,15 @@
 //! they were performed.
 
 use hdrhistogram::Histogram;
+use std::io::{Read, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::Serialize;
 
 use crate::vocabulary::Cycle;
 
 /// The level that supplied the bytes of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Level {
     /// L1, or a fetch already in flight from the same SM.
     L1,
@@ -23,7 +26,7 @@ impl Level {
 }
 
 /// The categories of accesses with a histogram each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum Kind {
     /// A load, by the level that supplied its bytes.
     Load(Level),
@@ -53,7 +56,7 @@ const KEPT: usize = 1024;
 
 /// Latencies of transactions in core cycles, with a relative error of at most 1 %. Those of loads are from
 /// the issue of the access to the write of its registers, those of others to the end of their programs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Latencies {
     /// Those recorded since the last ones entered the histograms.
     recent: Vec<(Kind, Cycle)>,
@@ -73,6 +76,28 @@ impl Histograms {
         for &(kind, cycles) in recent {
             self.of(kind.index()).saturating_record(cycles);
         }
+    }
+}
+
+impl BorshSerialize for Histograms {
+    /// Buckets by kind, each with a value of it and its count.
+    fn serialize<W: Write>(&self, writer: &mut W) -> std::io::Result<()> {
+        let buckets = |own: &Histogram<u32>| -> Vec<(u64, u32)> {
+            own.iter_recorded().map(|own| (own.value_iterated_to(), own.count_at_value())).collect()
+        };
+        BorshSerialize::serialize(&self.0.each_ref().map(|own| own.as_ref().map(buckets)), writer)
+    }
+}
+
+impl BorshDeserialize for Histograms {
+    fn deserialize_reader<R: Read>(reader: &mut R) -> std::io::Result<Self> {
+        let kinds = <[Option<Vec<(u64, u32)>>; Kind::COUNT]>::deserialize_reader(reader)?;
+        let of = |buckets: Vec<(u64, u32)>| {
+            let mut histogram = empty();
+            buckets.into_iter().for_each(|(value, count)| histogram.saturating_record_n(value, count));
+            histogram
+        };
+        Ok(Self(kinds.map(|own| own.map(of))))
     }
 }
 
@@ -132,7 +157,9 @@ fn empty() -> Histogram<u32> {
 }
 
 /// Percentiles of one kind in core cycles; those above 255 have a relative error of at most 1 %.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, borsh::BorshSerialize, borsh::BorshDeserialize,
+)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Percentiles {
     pub count: u64,

@@ -5,7 +5,17 @@ use crate::coalescing::{LineAccess, round_to_sectors};
 use crate::occupancy::QueueStats;
 
 /// What accesses requested, for counting by the instruction that made them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct Asked {
     /// Warp accesses to global and local memory, hints not counted.
     pub accesses: u64,
@@ -40,7 +50,17 @@ impl Asked {
 }
 
 /// Access, traffic and occupancy counters of one SM's memory side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
 pub struct SmMemoryStats {
     /// Warp accesses to global and local memory.
     pub accesses: u64,

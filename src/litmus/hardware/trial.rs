@@ -77,6 +77,7 @@ pub fn run(
         sample: None,
         sampling: None,
         record: None,
+        save: None,
         delay: None,
     };
     let mut chip = Arc::clone(&machine.chip);
