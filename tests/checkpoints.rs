@@ -3,7 +3,7 @@
 #![allow(missing_docs, reason = "tests")]
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use sim_core::reconvergence::registry::POLICIES;
@@ -111,6 +111,33 @@ fn a_run_that_stopped_goes_on() {
     assert!(String::from_utf8_lossy(&output.stdout) == expected, "{place}");
     // It has saved further states.
     assert_ne!(note(&run(&words, &saving)), place);
+}
+
+/// A run that is killed whenever it has saved a state, also while it writes the next one, ends with the same report.
+#[test]
+fn a_run_that_is_killed_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let kept = folder.path().join("states");
+    let words = ["sgemm", "--set", "n=128", "--chip", "gtx480"];
+    let saving = ["--checkpoint", kept.to_str().expect("a name"), "--every", "300", "--resume"];
+    let file = kept.join("run.state");
+    // The header ends with the first line, and says at which cycle the state was saved.
+    let saved = || Some(std::fs::read(&file).ok()?.split(|byte| *byte == b'\n').next()?.to_vec());
+    for _ in 0..4 {
+        let before = saved();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsim"));
+        command.arg("run").args(words).args(saving).arg("--json").stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the command runs");
+        while saved() == before && child.try_wait().expect("a child").is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().expect("a child");
+        child.wait().expect("a child");
+        assert_ne!(saved(), before, "it has saved a state");
+    }
+    let output = run(&words, &saving);
+    assert!(note(&output).starts_with("note: goes on from cycle "), "{}", note(&output));
+    assert!(String::from_utf8_lossy(&output.stdout) == report(&words, &[]));
 }
 
 #[test]

@@ -74,6 +74,22 @@ pub enum ContextOutput {
     Completed(u32),
 }
 
+/// What the saved state of a timed run holds (`context/saved.rs`).
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
+struct Saved {
+    format: u32,
+    /// Timed runs of the context before it.
+    run: u32,
+    engine: Vec<u8>,
+    /// Pages of memory that are not zero, by address.
+    memory: Vec<(u64, Vec<u8>)>,
+    report: DeviceReport,
+    kernels: Vec<KernelReport>,
+    latencies: Latencies,
+    outputs: Vec<ContextOutput>,
+    taken: (Cycle, u64),
+}
+
 /// A context of a device.
 #[derive(Debug)]
 pub struct Context {
@@ -131,7 +147,7 @@ pub struct Context {
     /// Timed runs so far.
     runs: u32,
     /// The state that a timed run takes over.
-    pending: Option<Box<saved::Saved>>,
+    pending: Option<Box<Saved>>,
     /// Digest of what the host has written since the last run, where it is followed.
     inputs: Option<std::hash::DefaultHasher>,
 }

@@ -14,7 +14,7 @@ mod model;
 mod pace;
 mod primitives;
 pub mod samples;
-pub mod saved;
+mod saved;
 mod workers;
 
 use std::sync::Arc;
@@ -37,8 +37,10 @@ use dispatcher::Dispatcher;
 pub use dispatcher::KernelTimes;
 use lookout::Lookout;
 use samples::{Counters, Sampler, Samples};
-use saved::Saves;
 use workers::{Team, Turn, Worker};
+
+/// What is called at every so many core cycles, with the cycle and with what gives the state.
+pub type Saves<'s> = dyn Fn(Cycle, &mut dyn FnMut() -> std::io::Result<Vec<u8>>) + 's;
 
 /// Limits and observers of a run.
 pub struct Control<'c> {

@@ -200,7 +200,7 @@ mod tests {
         // What is asked is noted; before the state is taken over there is nothing to go by.
         assert_eq!(first.answer(true, || Ok::<_, ()>(false)), Ok(false));
         assert_eq!(first.answer(false, || Ok::<_, ()>(true)), Ok(true));
-        let bytes: Vec<u8> = (0..100_000u32).map(|i| ((i * i) >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..100_000u64).map(|i| ((i * i) >> 7) as u8).collect();
         (first.save().write)(Ok(State { run: 3, cycle: 700, bytes: bytes.clone() }));
         let again = Checkpoint::new(&request(folder.path(), true), of.clone()).expect("the same run");
         assert_eq!((again.from(), again.state()), (Some((3, 700)), Some(&bytes[..])));

@@ -4,40 +4,22 @@
 
 use std::sync::Arc;
 
-use borsh::{BorshDeserialize, BorshSerialize};
 use sim_frontend::chip::ChipSpec;
 use sim_memory::device_memory::PAGE_BYTES;
 use sim_memory::links::Links;
-use sim_memory::sm_memory::latency::Latencies;
 use sim_memory::spec::MemorySpec;
 use sim_memory::vocabulary::Cycle;
 
-use super::{Context, ContextOutput};
+use super::{Context, Saved};
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::grid::Kernel;
 use crate::options::State;
 use crate::reconvergence::Reconvergence;
-use crate::report::{DeviceReport, KernelReport};
 use crate::state::{self, Kernels};
 
 /// What the bytes hold; to be changed with them.
 const FORMAT: u32 = 1;
-
-/// What the state holds.
-#[derive(Debug, BorshSerialize, BorshDeserialize)]
-pub(super) struct Saved {
-    format: u32,
-    pub(super) run: u32,
-    engine: Vec<u8>,
-    /// Pages of memory that are not zero, by address.
-    memory: Vec<(u64, Vec<u8>)>,
-    report: DeviceReport,
-    kernels: Vec<KernelReport>,
-    latencies: Latencies,
-    outputs: Vec<ContextOutput>,
-    taken: (Cycle, u64),
-}
 
 impl Context {
     /// Goes on from a state: the timed run with its number takes it over instead of beginning.
@@ -155,7 +137,12 @@ impl Context {
             taken,
         } = *saved;
         let split = self.split(kernels);
-        let restored = self.linked::<P, _>(parameters, kernels, &split, || engine.restore(&bytes));
+        let restored = self.linked::<P, _>(parameters, kernels, &split, || {
+            engine.restore(&bytes)?;
+            // What has been read is what was written, down to the order of queues.
+            debug_assert!(engine.save().is_ok_and(|again| again == bytes));
+            Ok::<_, std::io::Error>(())
+        });
         restored.map_err(|error| {
             SimError::input("checkpoint", format!("the saved state does not fit this run: {error}"))
         })?;

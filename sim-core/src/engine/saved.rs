@@ -13,15 +13,12 @@ use super::workers;
 use crate::reconvergence::Reconvergence;
 use crate::sm::Sm;
 
-/// What is called at every so many core cycles, with the cycle and with what gives the state.
-pub type Saves<'s> = dyn Fn(Cycle, &mut dyn FnMut() -> Result<Vec<u8>>) + 's;
-
 impl<P: Reconvergence> Engine<P> {
     /// The state, without what observes the run.
     ///
     /// # Errors
     /// It names what is not linked ([`sim_memory::links`]).
-    pub(super) fn save(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn save(&mut self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut sms: Vec<&Sm<P>> = self.workers.iter().flat_map(|worker| worker.parts().0).collect();
         sms.sort_unstable_by_key(|sm| sm.index);
