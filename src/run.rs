@@ -202,8 +202,8 @@ impl Simulation {
 
     /// The checkpoint that is asked for.
     fn checkpoint(&self, asked: &CheckpointRequest, known: &Known) -> Result<Checkpoint, Diagnostic> {
-        // Limits decide how far a run comes, not what it does.
-        let what = Simulated { max_cycles: None, max_instructions: None, ..self.simulated() };
+        // The limit of cycles decides how far a run comes, not what it does; that of instructions, when they are counted.
+        let what = Simulated { max_cycles: None, ..self.simulated() };
         let mut of = serde_json::to_value(&what).unwrap_or_default();
         of["simulator"] = simulator().into();
         of["chip"] = self.chip.name.as_str().into();
@@ -375,7 +375,7 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Diagnostic> {
             return wrong("--checkpoint cannot be used with --export", "export the run without --checkpoint");
         }
         if every == 0 {
-            return wrong("--every must be at least 1 cycle", "--every 10000000 saves some times an hour");
+            return wrong("--every must be at least 1 cycle", "--every 1000000, for example");
         }
     }
     if request.threads == 0 {

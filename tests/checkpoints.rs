@@ -172,6 +172,8 @@ fn what_cannot_be_gone_on_from_is_said() {
     assert!(message.contains("it is of another run: `params` was"), "{message}");
     let message = said(&words, &["--resume", "--policy", "mimd"]);
     assert!(message.contains("it is of another run: `policy` was"), "{message}");
+    let message = said(&words, &["--resume", "--max-instructions", "100000"]);
+    assert!(message.contains("it is of another run: `max_instructions` was null"), "{message}");
     let path = Path::new(kept).join("run.state");
     let mut bytes = std::fs::read(&path).expect("it is there");
     let at = bytes.len() - 9;

@@ -359,6 +359,16 @@ impl<P: Reconvergence> Engine<P> {
         self.sms().flat_map(|sm| &sm.stats.kernels).map(|counts| counts.warp_instructions).sum()
     }
 
+    /// The cycle of the next sample, if any is due.
+    fn next_sample(&self) -> Cycle {
+        self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next)
+    }
+
+    /// The cycle of the next check against the memory model, if any is due.
+    fn next_check(&self) -> Cycle {
+        self.checker.as_ref().map_or(Cycle::MAX, |checker| checker.next)
+    }
+
     /// The first multiple of `every` cycles after the last state that was saved.
     fn next_save_after(&self, every: Cycle) -> Cycle {
         (self.saved_at.max(self.now) / every.max(1) + 1).saturating_mul(every.max(1))
@@ -366,29 +376,24 @@ impl<P: Reconvergence> Engine<P> {
 
     /// True if the state is to be saved before anything else.
     fn saves_before_look(&self) -> bool {
-        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
-        let check = self.checker.as_ref().map_or(Cycle::MAX, |checker| checker.next);
-        let others = self.lookout.next.min(sample).min(check).min(self.next_count);
+        let others = self.lookout.next.min(self.next_sample()).min(self.next_check()).min(self.next_count);
         self.next_save <= others.min(self.dispatcher.pause())
     }
 
     /// True if blocks are to be executed without timing before anything else.
     fn pauses_before_look(&self) -> bool {
-        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
-        self.dispatcher.pause() <= self.lookout.next.min(sample).min(self.next_count)
+        self.dispatcher.pause() <= self.lookout.next.min(self.next_sample()).min(self.next_count)
     }
 
     /// True if a check against the memory model is due before anything else.
     fn checks_memory_before_look(&self) -> bool {
-        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
-        let others = self.lookout.next.min(sample).min(self.next_count);
-        self.checker.as_ref().is_some_and(|checker| checker.next <= others)
+        let others = self.lookout.next.min(self.next_sample()).min(self.next_count);
+        self.checker.is_some() && self.next_check() <= others
     }
 
     /// True if an instruction count is due before a liveness check or sample.
     fn counts_before_look(&self) -> bool {
-        let sample = self.sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
-        self.next_count <= self.lookout.next.min(sample)
+        self.next_count <= self.lookout.next.min(self.next_sample())
     }
 
     /// The cycle of the next count, chosen so that the limit of `left` more instructions is detected soon
@@ -405,10 +410,9 @@ impl<P: Reconvergence> Engine<P> {
         lookahead: Cycle,
         epochs: &mut u64,
     ) -> Result<Turn, SimError> {
-        let Self { workers, dispatcher, now, lookout, next_count, next_save, sampler, checker, .. } = self;
-        let sample = sampler.as_ref().map_or(Cycle::MAX, |sampler| sampler.next);
-        let check = checker.as_ref().map_or(Cycle::MAX, |checker| checker.next);
-        let look = lookout.next.min(*next_count).min(sample).min(check).min(*next_save);
+        let observed = self.next_sample().min(self.next_check());
+        let Self { workers, dispatcher, now, lookout, next_count, next_save, .. } = self;
+        let look = lookout.next.min(*next_count).min(observed).min(*next_save);
         let mut turn = |next: Option<Cycle>, dispatcher: &mut Dispatcher, now: &mut Cycle| {
             let look = look.min(dispatcher.pause());
             let next = [next, dispatcher.next_action()].into_iter().flatten().min();

@@ -236,7 +236,7 @@ pub struct SmReport {
     /// Issue slots with an issue.
     pub issued: u64,
     /// Issue slots without, by reason; those that did not occur are left out.
-    #[borsh(serialize_with = "crate::state::write_names", deserialize_with = "crate::state::read_names")]
+    #[borsh(deserialize_with = "crate::state::read_names")]
     pub stalls: BTreeMap<&'static str, u64>,
 }
 
@@ -258,7 +258,7 @@ pub struct MemoryReport {
     /// Sum of the accesses' latencies in core cycles.
     pub access_latency: u64,
     /// Latencies of transactions of loads in core cycles, by the level that had their bytes.
-    #[borsh(serialize_with = "crate::state::write_names", deserialize_with = "crate::state::read_names")]
+    #[borsh(deserialize_with = "crate::state::read_names")]
     pub load_latency: BTreeMap<&'static str, Percentiles>,
     /// Latencies of transactions of stores until they were performed, in core cycles.
     pub store_latency: Option<Percentiles>,

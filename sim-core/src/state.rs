@@ -2,7 +2,7 @@
 //! the run, with their code and its plan; and names of counters, which are constants of the program.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{Error, Read, Result, Write};
+use std::io::{Read, Result, Write};
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -48,7 +48,11 @@ pub(crate) fn read_code<R: Read>(reader: &mut R) -> Result<Arc<Code>> {
 }
 
 pub(crate) fn write_plan<W: Write>(plan: &Arc<Plan>, writer: &mut W) -> Result<()> {
-    Kernels::place(|own| Arc::ptr_eq(&own.code.plan, plan)).unwrap_or(NOBODY).serialize(writer)
+    let place = match plan.is_empty() {
+        true => NOBODY,
+        false => Kernels::place(|own| Arc::ptr_eq(&own.code.plan, plan))?,
+    };
+    place.serialize(writer)
 }
 
 pub(crate) fn read_plan<R: Read>(reader: &mut R) -> Result<Arc<Plan>> {
@@ -86,13 +90,6 @@ pub(crate) fn read_streams<R: Read>(reader: &mut R) -> Result<Streams> {
     (0..count).map(|_| Ok((u32::deserialize_reader(reader)?, read_kernels(reader)?))).collect()
 }
 
-pub(crate) fn write_names<V: BorshSerialize, W: Write>(
-    counts: &BTreeMap<&'static str, V>,
-    writer: &mut W,
-) -> Result<()> {
-    counts.serialize(writer)
-}
-
 pub(crate) fn read_names<V: BorshDeserialize, R: Read>(reader: &mut R) -> Result<BTreeMap<&'static str, V>> {
     let counts = BTreeMap::<String, V>::deserialize_reader(reader)?;
     Ok(counts.into_iter().map(|(name, count)| (lasting(name), count)).collect())
@@ -108,20 +105,4 @@ fn lasting(name: String) -> &'static str {
     let own: &'static str = name.leak();
     names.insert(own);
     own
-}
-
-/// The bytes of a state, as borsh writes it.
-///
-/// # Errors
-/// It names what [`links`] does not have.
-pub(crate) fn bytes_of<T: BorshSerialize>(state: &T) -> Result<Vec<u8>> {
-    borsh::to_vec(state)
-}
-
-/// A state from its bytes, all of them.
-///
-/// # Errors
-/// They are not such a state, or it names what is not there.
-pub(crate) fn of_bytes<T: BorshDeserialize>(bytes: &[u8]) -> Result<T> {
-    borsh::from_slice(bytes).map_err(|error| Error::other(format!("the state cannot be read: {error}")))
 }

@@ -43,7 +43,7 @@ pub struct TensorReport {
     /// Multiply-adds of products; of sparse ones, of the elements that are stored.
     pub multiply_adds: u64,
     /// These by type, as chip files name it; types that did not occur are left out.
-    #[borsh(serialize_with = "crate::state::write_names", deserialize_with = "crate::state::read_names")]
+    #[borsh(deserialize_with = "crate::state::read_names")]
     pub by_type: BTreeMap<&'static str, u64>,
     /// Core cycles for which products held tensor cores, summed over these.
     pub busy_cycles: u64,

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::checkpoint::Checkpoint;
 use sim_core::error::SimError;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 use sim_frontend::workload::{Expr, ImageSpec, KeySpan, Number, Params, WorkloadSpec, evaluate};
+
+use super::checkpoint::Checkpoint;
 
 /// A workload with everything a run needs.
 pub struct Job {

@@ -16,7 +16,7 @@ use crate::error::SimError;
 use crate::grid::Kernel;
 use crate::options::State;
 use crate::reconvergence::Reconvergence;
-use crate::state::{self, Kernels};
+use crate::state::Kernels;
 
 /// What the bytes hold; to be changed with them.
 const FORMAT: u32 = 1;
@@ -39,7 +39,7 @@ impl Context {
             }
             None => return Err(damaged("it is empty".to_string())),
         }
-        let saved: Saved = state::of_bytes(bytes).map_err(|error| damaged(error.to_string()))?;
+        let saved: Saved = borsh::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         self.pending = Some(Box::new(saved));
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Context {
             outputs: self.outputs.clone(),
             taken: self.taken,
         };
-        Ok(State { run: self.runs, cycle, bytes: state::bytes_of(&saved)? })
+        Ok(State { run: self.runs, cycle, bytes: borsh::to_vec(&saved)? })
     }
 
     /// Calls `act` where what a state of a run of these kernels names is there.

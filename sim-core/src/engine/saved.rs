@@ -18,7 +18,7 @@ impl<P: Reconvergence> Engine<P> {
     ///
     /// # Errors
     /// It names what is not linked ([`sim_memory::links`]).
-    pub(crate) fn save(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn save(&self) -> Result<Vec<u8>> {
         let mut out = Vec::new();
         let mut sms: Vec<&Sm<P>> = self.workers.iter().flat_map(|worker| worker.parts().0).collect();
         sms.sort_unstable_by_key(|sm| sm.index);
@@ -28,8 +28,9 @@ impl<P: Reconvergence> Engine<P> {
         partitions.sort_unstable_by_key(|(i, _)| *i);
         let partitions: Vec<&Partition> = partitions.into_iter().map(|(_, partition)| partition).collect();
         write_list(&partitions, &mut out)?;
-        let Self { workers: _, dispatcher, lookahead: _, now, lookout, next_count, .. } = self;
-        (&*dispatcher, &*now, &*lookout, &*next_count, self.saved_at).serialize(&mut out)?;
+        let Self { workers: _, dispatcher, lookahead: _, now, lookout, next_count, saved_at, .. } = self;
+        let Self { next_save: _, restored: _, sampler: _, checker: _, .. } = self;
+        (dispatcher, now, lookout, next_count, saved_at).serialize(&mut out)?;
         Ok(out)
     }
 
@@ -37,7 +38,7 @@ impl<P: Reconvergence> Engine<P> {
     ///
     /// # Errors
     /// It is no state of such an engine, or names what is not linked.
-    pub fn restore(&mut self, mut state: &[u8]) -> Result<()> {
+    pub(crate) fn restore(&mut self, mut state: &[u8]) -> Result<()> {
         let state = &mut state;
         let (sms, partitions) = (Vec::<Sm<P>>::deserialize(state)?, Vec::<Partition>::deserialize(state)?);
         let read = <(Dispatcher, Cycle, Lookout, Cycle, Cycle)>::deserialize(state)?;

@@ -8,7 +8,6 @@ use super::ReadyAddress;
 use super::parameters::{Value, parameters};
 use super::paths::{Group, NONE, Paths};
 use super::rules::{Event, Rules};
-use crate::state;
 
 /// The paper's schedulers, in the order of the parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +65,11 @@ impl DynamicWarpFormation {
 
 impl Rules for DynamicWarpFormation {
     fn save(&self) -> std::io::Result<Vec<u8>> {
-        state::bytes_of(&self.current)
+        borsh::to_vec(&self.current)
     }
 
     fn restore(&mut self, saved: &[u8]) -> std::io::Result<()> {
-        self.current = state::of_bytes(saved)?;
+        self.current = borsh::from_slice(saved)?;
         Ok(())
     }
 

@@ -24,6 +24,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// It knows nothing of any program.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.join.is_empty()
+    }
+
     /// The plan of a program with untransformed control flow; the token stack needs none.
     pub fn new(program: &Program) -> Self {
         if program.control_flow == ControlFlow::Injected {

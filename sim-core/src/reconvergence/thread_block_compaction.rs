@@ -9,7 +9,6 @@ use sim_frontend::program::{NO_PC, Pc};
 
 use super::paths::{Group, NONE, Path, Paths};
 use super::rules::{Event, Rules};
-use crate::state;
 
 /// An entry of a block's stack.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -148,11 +147,11 @@ fn same(a: &Path, b: &Path) -> bool {
 
 impl Rules for ThreadBlockCompaction {
     fn save(&self) -> std::io::Result<Vec<u8>> {
-        state::bytes_of(&(&self.stacks, self.next_id))
+        borsh::to_vec(&(&self.stacks, self.next_id))
     }
 
     fn restore(&mut self, saved: &[u8]) -> std::io::Result<()> {
-        (self.stacks, self.next_id) = state::of_bytes(saved)?;
+        (self.stacks, self.next_id) = borsh::from_slice(saved)?;
         Ok(())
     }
 
