@@ -92,6 +92,49 @@ fn so_it_is_under_every_policy() {
     }
 }
 
+/// Pages of memory that held something when the host had written them, and were zero when the state was saved.
+#[test]
+fn memory_that_became_zero_is_zero() {
+    const PTX: &str = ".version 6.0\n.target sm_70\n.address_size 64
+.visible .entry zero(.param .u64 at) {
+    .reg .b64 %a, %o; .reg .b32 %t, %n, %b;
+    ld.param.u64 %a, [at];
+    mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %b, %ctaid.x;
+    mad.lo.u32 %t, %b, %n, %t;
+    mul.wide.u32 %o, %t, 4;
+    add.s64 %a, %a, %o;
+    st.global.u32 [%a], 0;
+    ret;
+}
+.visible .entry count(.param .u64 at) {
+    .reg .b64 %a; .reg .b32 %n; .reg .pred %p;
+    ld.param.u64 %a, [at];
+    mov.u32 %n, 0;
+loop:
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 500;
+    @%p bra loop;
+    st.global.u32 [%a], %n;
+    ret;
+}
+";
+    const WORKLOAD: &str =
+        "schema: 1\nname: zeros\ndescription: Memory becomes zero.\nschedule: independent\nparams: {n: 65536}
+variants:\n- {name: sm_70, file: zeros.ptx, compiler: none, target: sm_70}
+buffers:
+  a: {type: u32, length: n, init: {formula: {modulo: 13, scale: 1}}}
+  b: {type: u32, length: 1, init: zeros}
+launches:
+- {entry: zero, grid: [\"n / 256\"], block: [256], args: [a]}
+- {entry: count, grid: [1], block: [1], args: [b]}
+expect: []
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("zeros.ptx"), PTX).expect("a file");
+    std::fs::write(folder.path().join("workload.yaml"), WORKLOAD).expect("a file");
+    goes_on(&[folder.path().to_str().expect("a name"), "--chip", "v100", "--skip-launches", "1"]);
+}
+
 /// A run that stopped at a limit goes on from the state before, and to other limits; that which is passed over is not
 /// simulated again.
 #[test]
