@@ -17,15 +17,18 @@ const SPAN: usize = 128;
 /// The words of a set with a bit for each cycle of the ring.
 const OCCUPIED: usize = SPAN / 64;
 
-/// The sets of 64 places of one scheduler, by `cycle % SPAN`.
+/// Sets of 64 places of one scheduler, by `cycle % SPAN`.
 type Ring = [u64; SPAN];
+
+/// A set of 64 places of each scheduler.
+pub type BySchedulers = [u64; MAX_SCHEDULERS];
 
 /// Wake-ups by cycle: rings of bit sets, and a heap for those far away.
 #[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Wheel {
-    /// By scheduler, for its first 64 places: most have no others. Arrays, so that an index that is masked
-    /// needs no check.
-    first: Box<[Ring; MAX_SCHEDULERS]>,
+    /// By `cycle % SPAN`, for the first 64 places of each scheduler: most have no others. What wakes in one cycle shares a
+    /// line of the host's cache. Arrays, so that an index that is masked needs no check.
+    first: Box<[BySchedulers; SPAN]>,
     /// For the places from the 64th on: `more[(place / 64 - 1) * schedulers + scheduler]`.
     more: Vec<Ring>,
     schedulers: usize,
@@ -68,7 +71,7 @@ impl Wheel {
     pub fn new(schedulers: usize, words: usize) -> Self {
         debug_assert!((1..=MAX_SCHEDULERS).contains(&schedulers));
         Self {
-            first: Box::new([[0; SPAN]; MAX_SCHEDULERS]),
+            first: Box::new([[0; MAX_SCHEDULERS]; SPAN]),
             more: vec![[0; SPAN]; schedulers * words.saturating_sub(1)],
             schedulers,
             occupied: [0; OCCUPIED],
@@ -80,19 +83,22 @@ impl Wheel {
 
     /// Forgets all wake-ups, and begins at cycle 0 again.
     pub fn reset(&mut self) {
-        let Self { first, more, schedulers, occupied, now, far, far_next } = self;
-        first[..*schedulers].fill([0; SPAN]);
-        more.fill([0; SPAN]);
+        let Self { first, more, schedulers: _, occupied, now, far, far_next } = self;
+        for slot in (0..SPAN).filter(|slot| occupied[slot / 64] >> (slot % 64) & 1 == 1) {
+            first[slot] = [0; MAX_SCHEDULERS];
+            more.iter_mut().for_each(|ring| ring[slot] = 0);
+        }
+        debug_assert!(first.iter().flatten().chain(more.iter().flatten()).all(|set| *set == 0));
         far.clear();
         (*occupied, *now, *far_next) = ([0; OCCUPIED], 0, NEVER);
     }
 
-    /// The sets of a word of a scheduler's places.
+    /// Of a scheduler's places in a word, those that wake in a slot.
     #[inline(always)]
-    fn ring(&mut self, scheduler: usize, word: usize) -> &mut Ring {
+    fn set(&mut self, slot: usize, scheduler: usize, word: usize) -> &mut u64 {
         match word.checked_sub(1) {
-            None => &mut self.first[scheduler % MAX_SCHEDULERS],
-            Some(word) => &mut self.more[word * self.schedulers + scheduler],
+            None => &mut self.first[slot % SPAN][scheduler % MAX_SCHEDULERS],
+            Some(word) => &mut self.more[word * self.schedulers + scheduler][slot % SPAN],
         }
     }
 
@@ -103,7 +109,7 @@ impl Wheel {
         debug_assert!(at >= self.now && bit < 64);
         if at - self.now < SPAN as Cycle {
             let slot = slot_of(at);
-            self.ring(scheduler, word)[slot] |= 1 << bit;
+            *self.set(slot, scheduler, word) |= 1 << bit;
             self.occupied[slot / 64] |= 1 << (slot % 64);
         } else {
             self.insert_far(at, scheduler, word as u32 * 64 + bit);
@@ -120,9 +126,9 @@ impl Wheel {
     pub fn remove(&mut self, scheduler: usize, place: u32) {
         let bit = 1u64 << (place % 64);
         for slot in 0..SPAN {
-            self.ring(scheduler, place as usize / 64)[slot] &= !bit;
-            let mut all = self.first.iter().chain(&self.more);
-            if all.all(|ring| ring[slot] == 0) {
+            *self.set(slot, scheduler, place as usize / 64) &= !bit;
+            let mut all = self.first[slot].iter().chain(self.more.iter().map(|ring| &ring[slot]));
+            if all.all(|set| *set == 0) {
                 self.occupied[slot / 64] &= !(1 << (slot % 64));
             }
         }
@@ -153,15 +159,14 @@ impl Wheel {
             if self.occupied[slot / 64] >> (slot % 64) & 1 == 0 {
                 continue;
             }
-            let more = self.more.chunks_exact(self.schedulers);
-            let words = std::iter::once(&self.first[..self.schedulers]).chain(more);
-            for (word, rings) in words.take(live).enumerate() {
-                for (scheduler, ring) in rings.iter().enumerate() {
-                    let mut bits = ring[slot];
-                    while bits != 0 {
-                        each(scheduler, word as u32 * 64 + bits.trailing_zeros());
-                        bits &= bits - 1;
-                    }
+            let first = self.first[slot].iter().take(self.schedulers);
+            let all = first.chain(self.more.iter().map(|ring| &ring[slot]));
+            for (place, set) in all.take(live * self.schedulers).enumerate() {
+                let (word, scheduler) = (place / self.schedulers, place % self.schedulers);
+                let mut bits = *set;
+                while bits != 0 {
+                    each(scheduler, word as u32 * 64 + bits.trailing_zeros());
+                    bits &= bits - 1;
                 }
             }
         }
@@ -182,10 +187,16 @@ impl Wheel {
         Some(slot)
     }
 
+    /// Of the first 64 places of each scheduler, those that wake in a slot.
+    #[inline(always)]
+    pub fn take_first(&mut self, slot: usize) -> BySchedulers {
+        std::mem::replace(&mut self.first[slot % SPAN], [0; MAX_SCHEDULERS])
+    }
+
     /// Of one scheduler's places in a word, those that wake in a slot.
     #[inline(always)]
     pub fn take(&mut self, slot: usize, word: usize, scheduler: usize) -> u64 {
-        std::mem::take(&mut self.ring(scheduler, word)[slot % SPAN])
+        std::mem::take(self.set(slot, scheduler, word))
     }
 
     /// Scheduler and place of one that wakes at `cycle` and was too far away for the ring.

@@ -27,6 +27,13 @@ pub const fn offset_in_line(address: u64) -> usize {
     (address & (LINE_BYTES as u64 - 1)) as usize
 }
 
+/// The number of bytes in a mask. Most masks are whole lines, and to count 128 bits takes hosts without an instruction
+/// for it long.
+#[inline]
+pub const fn bytes_in(mask: ByteMask) -> u32 {
+    if mask == ByteMask::MAX { LINE_BYTES } else { mask.count_ones() }
+}
+
 /// Expands a mask of eight bytes to a mask of 64 bits; byte 0 is the least significant.
 static BITS: [u64; 256] = {
     let mut all = [0; 256];

@@ -19,7 +19,7 @@ use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
 use crate::hundredths::Hundredths;
-use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
+use crate::line::{ByteMask, LINE_BYTES, LineData, bytes_in, line_number, offset_in_line};
 use crate::links;
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request};
@@ -434,7 +434,7 @@ impl Partition {
 
     fn fetch(&mut self, slot: u32, now: Cycle) {
         let request = &self.instances[slot as usize].request;
-        let bursts = request.mask.count_ones().div_ceil(self.spec.dram.burst_bytes);
+        let bursts = bytes_in(request.mask).div_ceil(self.spec.dram.burst_bytes);
         let first = offset_in_line(request.mask.trailing_zeros().into()) as u64;
         let request = DramRequest { tag: Some(slot), address: request.local + first, bursts, write: false };
         self.mshrs.add(now);
@@ -448,7 +448,7 @@ impl Partition {
         }
         self.memory.write_line(line, mask, data);
         let sectors = round_to_sectors(mask, self.spec.dram.burst_bytes);
-        let bursts = sectors.count_ones().div_ceil(self.spec.dram.burst_bytes);
+        let bursts = bytes_in(sectors).div_ceil(self.spec.dram.burst_bytes);
         let (_, address) = self.mapping.place(line);
         self.push_dram(DramRequest { tag: None, address, bursts, write: true }, now);
     }
@@ -504,7 +504,7 @@ impl Partition {
         let (sm, request) = (instance.sm, &mut instance.request);
         let Some(sm_slot) = request.slot else { return };
         let payload = match &request.atomic {
-            _ if request.is_load => request.mask.count_ones(),
+            _ if request.is_load => bytes_in(request.mask),
             Some(atomic) => atomic.returned_bytes(),
             None => 0,
         };
@@ -532,7 +532,7 @@ impl Partition {
 
 /// Number of sectors of L2 in which bytes lie.
 fn sectors(bytes: ByteMask, spec: &MemorySpec) -> u32 {
-    round_to_sectors(bytes, spec.l2.sector_bytes).count_ones() / spec.l2.sector_bytes.max(1)
+    bytes_in(round_to_sectors(bytes, spec.l2.sector_bytes)) / spec.l2.sector_bytes.max(1)
 }
 
 /// Hundredths of a cycle that an atomic keeps a bank. The sectors come one after another; in each of them lanes with

@@ -17,7 +17,7 @@ use crate::coalescing::{Coalescing, LineAccess, round_to_sectors, transactions};
 use crate::event_queue::EventQueue;
 use crate::fault::MemoryFault;
 use crate::held_lines::HeldLines;
-use crate::line::{ByteMask, LINE_BYTES, LineData, line_number, offset_in_line};
+use crate::line::{ByteMask, LINE_BYTES, LineData, bytes_in, line_number, offset_in_line};
 use crate::links;
 use crate::mapping::Mapping;
 use crate::messages::{AtomicLanes, Reply, Request, WideLanes};
@@ -254,7 +254,7 @@ impl SmMemory {
             }
             self.stats.transactions += 1;
             self.stats.local_transactions += u64::from(local);
-            self.stats.bytes_useful += u64::from(part.bytes.count_ones());
+            self.stats.bytes_useful += u64::from(bytes_in(part.bytes));
             let instance = Instance {
                 access: access.id,
                 kind: access.kind,
@@ -515,7 +515,7 @@ impl SmMemory {
         let Some(width) = self.spec.interconnect.accepted_bytes_per_cycle else { return now };
         let instance = &self.instances[slot as usize];
         let bytes = match (&instance.atomic, instance.kind) {
-            (_, kind) if kind.fetches() => instance.mask.count_ones(),
+            (_, kind) if kind.fetches() => bytes_in(instance.mask),
             (Some(atomic), _) => atomic.returned_bytes(),
             _ => return now,
         };
@@ -530,7 +530,7 @@ impl SmMemory {
         match instance.kind {
             kind if kind.fetches() => {
                 self.mshrs.remove(now);
-                self.stats.bytes_moved += u64::from(instance.mask.count_ones());
+                self.stats.bytes_moved += u64::from(bytes_in(instance.mask));
             }
             _ => {
                 self.tokens.remove(now);
@@ -562,7 +562,7 @@ impl SmMemory {
             transaction: instance.transaction,
             stores: None,
         };
-        let payload = if is_load { 0 } else { instance.asked.count_ones() };
+        let payload = if is_load { 0 } else { bytes_in(instance.asked) };
         self.depart(request, payload, now);
     }
 
@@ -583,7 +583,7 @@ impl SmMemory {
             transaction: INITIAL,
             stores,
         };
-        self.depart(request, mask.count_ones(), now);
+        self.depart(request, bytes_in(mask), now);
     }
 
     fn depart(&mut self, mut request: Request, payload: u32, now: Cycle) {

@@ -141,8 +141,26 @@ impl<P: Reconvergence> Resident<P> {
         } else if check != Check::Off {
             check_split(warp, expected, decoded, pc, mask, check)?;
         }
-        let mut jump = None;
-        let (latency, occupancy, turns) = if let Some(lane) = decoded.lane {
+        if let Some(lane) = decoded.lane {
+            let arrived = self.policy.advance(split);
+            let (latency, occupancy) = (decoded.latency.into(), decoded.initiation.into());
+            let (blocks, jump) = (&*self.blocks, None);
+            let turns = 0;
+            let done = issuer.executed(Executed {
+                warp: &mut *warp,
+                w,
+                blocks,
+                kernel,
+                decoded,
+                mask,
+                exec,
+                jump,
+                arrived,
+                latency,
+                occupancy,
+                turns,
+            });
+            // The lanes come last: no time depends on their values, and the host has little to keep over the call.
             let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
             // SAFETY: `Code::new` resolved the function for an instruction set that
             // `InstructionSet::detect` (or the caller's choice among `available`) found on this host.
@@ -150,8 +168,9 @@ impl<P: Reconvergence> Resident<P> {
             unsafe {
                 lane(&mut file, &code.ops[pc as usize], exec);
             }
-            (decoded.latency.into(), decoded.initiation.into(), 0)
-        } else if decoded.words && exec != 0 && !self.watching && self.observed.is_none() {
+            return self.advanced(split, w, arrived, done);
+        }
+        if decoded.words && exec != 0 && !self.watching && self.observed.is_none() {
             let world = &*self.world;
             let mut turns = 0;
             if world.latency.bank_rule.by_words()
@@ -166,48 +185,74 @@ impl<P: Reconvergence> Resident<P> {
                 self.step_other(split, w, pc, mask, exec, issuer.now())?;
                 return Ok(Stepped::Other { mask, exec });
             }
-            (world.latency.shared + turns - 1, turns.max(decoded.initiation.into()), turns)
-        } else {
-            let together = (exec == mask || exec == 0) && check != Check::Full && self.observed.is_none();
-            if decoded.class == OpClass::Branch && !decoded.bookkeeping && together {
-                let (target, own) = match exec {
-                    0 => (pc + 1, decoded.base_pc + 1),
-                    _ => (code.ops[pc as usize].target, code.program.info[pc as usize].base_target),
-                };
-                if self.policy.jumped(split, target) {
-                    if check != Check::Off {
-                        self.expected[split] = own;
-                    }
-                    // Threads of a warp formed anew have their registers elsewhere.
-                    if !(P::FORMS_WARPS && self.policy.forms_warps()) {
-                        warp.branched |= mask;
-                    }
-                    exec = if decoded.inverted { mask & !exec } else { exec };
-                    jump = Some(target);
+            let (latency, occupancy) =
+                (world.latency.shared + turns - 1, turns.max(decoded.initiation.into()));
+            let arrived = self.policy.advance(split);
+            let (blocks, jump) = (&*self.blocks, None);
+            let done = issuer.executed(Executed {
+                warp,
+                w,
+                blocks,
+                kernel,
+                decoded,
+                mask,
+                exec,
+                jump,
+                arrived,
+                latency,
+                occupancy,
+                turns,
+            });
+            return self.advanced(split, w, arrived, done);
+        }
+        let together = (exec == mask || exec == 0) && check != Check::Full && self.observed.is_none();
+        if decoded.class == OpClass::Branch && !decoded.bookkeeping && together {
+            let (target, own) = match exec {
+                0 => (pc + 1, decoded.base_pc + 1),
+                _ => (code.ops[pc as usize].target, code.program.info[pc as usize].base_target),
+            };
+            if self.policy.jumped(split, target) {
+                if check != Check::Off {
+                    self.expected[split] = own;
                 }
+                // Threads of a warp formed anew have their registers elsewhere.
+                if !(P::FORMS_WARPS && self.policy.forms_warps()) {
+                    warp.branched |= mask;
+                }
+                exec = if decoded.inverted { mask & !exec } else { exec };
+                let (latency, turns, arrived) = (0, 0, false);
+                let (occupancy, jump) = (decoded.initiation.into(), Some(target));
+                let blocks = &*self.blocks;
+                let done = issuer.executed(Executed {
+                    warp,
+                    w,
+                    blocks,
+                    kernel,
+                    decoded,
+                    mask,
+                    exec,
+                    jump,
+                    arrived,
+                    latency,
+                    occupancy,
+                    turns,
+                });
+                return Ok(Stepped::Data(done));
             }
-            if jump.is_none() {
-                self.step_other(split, w, pc, mask, exec, issuer.now())?;
-                return Ok(Stepped::Other { mask, exec });
-            }
-            (0, decoded.initiation.into(), 0)
-        };
-        let arrived = jump.is_none() && self.policy.advance(split);
-        let blocks = &self.blocks;
-        let done = issuer.executed(Executed {
-            warp,
-            w,
-            blocks,
-            kernel,
-            decoded,
-            mask,
-            exec,
-            jump,
-            arrived,
-            latency,
-            occupancy,
-            turns,
-        });
+        }
+        self.step_other(split, w, pc, mask, exec, issuer.now())?;
+        Ok(Stepped::Other { mask, exec })
+    }
+
+    /// An operation has been executed that only advanced its split.
+    #[inline(always)]
+    fn advanced<R>(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        arrived: bool,
+        done: R,
+    ) -> Result<Stepped<R>, Violation> {
         if arrived {
             self.stopped(split, w)?;
             return Ok(Stepped::Arrived(done));

@@ -270,6 +270,9 @@ impl<P: Reconvergence> Sm<P> {
 
     #[inline(always)]
     fn split_at(&self, scheduler: usize, place: u32) -> SplitId {
+        if P::SPLITS == 1 {
+            return place * self.schedulers as u32 + scheduler as u32;
+        }
         let (within, local) = (place >> self.local_shift, place & ((1 << self.local_shift) - 1));
         let warp = local * self.schedulers as u32 + scheduler as u32;
         warp * P::SPLITS as SplitId + within
@@ -385,8 +388,9 @@ impl<P: Reconvergence> Sm<P> {
             self.advance_memory(now)?;
         }
         if let Some(slot) = self.wheel.turn(now) {
+            let woken = self.wheel.take_first(slot);
             for scheduler in 0..self.schedulers {
-                let bits = self.wheel.take(slot, 0, scheduler);
+                let bits = woken[scheduler % MAX_SCHEDULERS];
                 if bits != 0 {
                     self.wake_ready(scheduler, 0, bits);
                 }

@@ -5,6 +5,7 @@ use sim_memory::vocabulary::Cycle;
 use super::Sm;
 use super::scheduler::MAX_SCHEDULERS;
 use super::scheduler_state::SchedulerState;
+use super::units::ROOM;
 use crate::reconvergence::Reconvergence;
 
 impl<P: Reconvergence> Sm<P> {
@@ -27,9 +28,9 @@ impl<P: Reconvergence> Sm<P> {
         }
         if !units.all_free(scheduler, now) {
             // Without branches: the host compares several classes at once.
-            let mut busy = 0;
-            for (set, free) in state.by_unit.iter().zip(units.free(scheduler)) {
-                busy |= set & u64::from(*free > now).wrapping_neg();
+            let (mut busy, free) = (0, units.free(scheduler));
+            for class in 0..ROOM {
+                busy |= state.by_unit[class] & u64::from(free[class] > now).wrapping_neg();
             }
             candidates &= !busy;
         }

@@ -7,10 +7,10 @@ use sim_frontend::diagnostic::Diagnostic;
 /// Scheduling policies by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub enum WarpScheduler {
-    /// Loose round-robin: the first ready split after the last one that issued.
-    Lrr,
     /// Greedy then oldest: the last one that issued, else the oldest.
     Gto,
+    /// Loose round-robin: the first ready split after the last one that issued.
+    Lrr,
     /// Two-level: round-robin over a small active set; a split that waits for memory leaves it
     /// to a pending one that is ready.
     TwoLevel {

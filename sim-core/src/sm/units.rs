@@ -37,6 +37,8 @@ pub struct Units {
     servers: Box<[[Servers; ROOM]; MAX_SCHEDULERS]>,
     /// Classes whose servers others use.
     shared: u32,
+    /// Classes that have one server, which no other class uses.
+    alone: u32,
     /// By class: the classes that have the same servers, it too.
     same: [u32; ROOM],
     /// Cycle from which each server takes an operation.
@@ -48,11 +50,21 @@ pub struct Units {
 
 /// What one scheduler sees of the units.
 #[derive(Clone, Copy, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[repr(align(256))]
 struct OfScheduler {
     /// By class: the cycle from which one of its servers takes an operation.
     free: [Cycle; ROOM],
     /// The latest of `free`; nothing it may use is busy from then on.
     busy_until: Cycle,
+}
+
+impl OfScheduler {
+    /// The first unit of `class` is free from this cycle on.
+    #[inline(always)]
+    fn occupy(&mut self, class: usize, free: Cycle) {
+        self.free[class % ROOM] = free;
+        self.busy_until = free.max(self.busy_until);
+    }
 }
 
 impl Units {
@@ -67,7 +79,7 @@ impl Units {
         for (owner, unit) in owners.iter_mut().zip(&units) {
             *owner = unit.and_then(|unit| unit.with).map_or(*owner, |with| with as usize);
         }
-        let mut same = [0; ROOM];
+        let mut same = [0u32; ROOM];
         for (class, unit) in units.iter().enumerate() {
             let set = (0..UNIT_CLASSES).filter(|other| owners[*other] == class);
             let set = set.fold(0, |set, other| set | 1 << other);
@@ -86,7 +98,9 @@ impl Units {
             total += if shared { count } else { count * schedulers };
         }
         let of_others = |class: &usize| servers[0][*class].shared;
+        let alone = |class: &usize| servers[0][*class].count == 1 && same[*class].is_power_of_two();
         Self {
+            alone: (0..UNIT_CLASSES).filter(alone).fold(0, |set, class| set | 1 << class),
             shared: (0..UNIT_CLASSES).filter(of_others).fold(0, |set, class| set | 1 << class),
             servers,
             same,
@@ -129,7 +143,20 @@ impl Units {
         if cycles <= 1 && self.shared >> class & 1 == 0 {
             return;
         }
-        self.occupy_servers(class, scheduler, now + Cycle::from(cycles));
+        let until = now + Cycle::from(cycles);
+        if self.alone >> class & 1 == 0 {
+            self.occupy_servers(class, scheduler, until);
+        } else if self.shared >> class & 1 == 0 {
+            self.of[scheduler % MAX_SCHEDULERS].occupy(class, until);
+        } else {
+            self.occupy_for_all(class, until);
+        }
+    }
+
+    /// Occupies the only unit of `class`, which all schedulers use, until this cycle.
+    #[inline(never)]
+    fn occupy_for_all(&mut self, class: usize, until: Cycle) {
+        self.of.iter_mut().take(self.schedulers).for_each(|own| own.occupy(class, until));
     }
 
     /// Occupies a free unit of `class` until this cycle.
@@ -147,8 +174,7 @@ impl Units {
         let users = if shared { 0..self.schedulers } else { scheduler..scheduler + 1 };
         for user in users {
             let own = &mut self.of[user % MAX_SCHEDULERS];
-            own.free[class % ROOM] = free;
-            own.busy_until = free.max(own.busy_until);
+            own.occupy(class, free);
             let mut classes = others;
             while classes != 0 {
                 own.free[classes.trailing_zeros() as usize % ROOM] = free;

@@ -74,21 +74,7 @@ fn lines_here(addresses: &[u64; WARP_LANES], lanes: LaneMask, element_bytes: u32
         out.push(LineAccess { line: first, bytes, lanes, segment: 0 });
         return;
     }
-    // Most of the rest are two lines: addresses are compared as they are.
     let mut left = lanes;
-    for _ in 0..2 {
-        let line = line_of(addresses[first_lane(left)]);
-        let mut same = 0u32;
-        for lane in 0..WARP_LANES {
-            same |= u32::from(line_of(addresses[lane]) == line) << lane;
-        }
-        same &= left;
-        out.push(LineAccess { line, bytes: bytes_of(&low, same, element_bytes), lanes: same, segment: 0 });
-        left &= !same;
-        if left == 0 {
-            return;
-        }
-    }
     // Where lines differ in 32 bits of their numbers only, these are compared.
     let near = other / u64::from(LINE_BYTES) <= u64::from(u32::MAX);
     let mut numbers = [0u32; WARP_LANES];
