@@ -148,6 +148,12 @@ impl ChipFile {
         Ok(Self { name: name.into(), text, tree: OnceLock::new(), asked: AtomicBool::new(false) })
     }
 
+    /// The text of the value of a key by its path; none where the chip has no such key.
+    pub fn value(&self, path: &str) -> Option<&str> {
+        let parts: Vec<&str> = path.split('.').collect();
+        value_of(&self.text.source, &parts).map(|(value, _)| value)
+    }
+
     /// The chip with its cost table; `set` changes values by their paths.
     ///
     /// # Errors

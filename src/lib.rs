@@ -55,6 +55,7 @@ pub mod study;
 pub mod summary;
 pub mod sweep;
 mod trace;
+mod validation;
 mod verify;
 pub mod work;
 pub mod zstd;

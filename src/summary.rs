@@ -9,11 +9,11 @@ use sim_memory::cache::CacheStats;
 use sim_memory::sm_memory::latency::Level;
 
 use crate::console::table;
-use crate::findings;
 use crate::host::HostReport;
 use crate::machine::Machine;
 use crate::metrics::shown;
 use crate::report_file::Report;
+use crate::{findings, validation};
 
 /// Lines of the PTX at which warps waited longest, at most this many.
 const LINES: usize = 10;
@@ -258,6 +258,9 @@ pub fn facts(report: &Report, chip: &ChipSpec) -> String {
         }
         let value = serde_json::to_value(report).unwrap_or_default();
         let _ = writeln!(out, "bound: {}", findings::answer(&value).words);
+        if let Some(model) = validation::line(&value) {
+            let _ = writeln!(out, "{model}");
+        }
     }
     if let Some(checked) = &d.memory_model {
         let _ = writeln!(

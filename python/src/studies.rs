@@ -83,14 +83,17 @@ struct SiliconOptions {
     data: Option<PathBuf>,
     chip: Vec<String>,
     set: Vec<String>,
+    only: Option<String>,
     jobs: Option<usize>,
 }
 
 impl From<SiliconOptions> for SiliconArgs {
     fn from(options: SiliconOptions) -> Self {
-        let SiliconOptions { programs, data, chip, set, jobs } = options;
+        let SiliconOptions { programs, data, chip, set, only, jobs } = options;
         let workloads = programs.is_none();
-        Self { programs: programs.unwrap_or_default(), workloads, data, chip, set, jobs, json: false }
+        let programs = programs.unwrap_or_default();
+        let (ablation, sensitivity, parameter, by, json) = (false, false, Vec::new(), 1.0, false);
+        Self { programs, workloads, data, chip, set, only, ablation, sensitivity, parameter, by, jobs, json }
     }
 }
 

@@ -85,6 +85,21 @@ pub struct SiliconArgs {
     /// Overrides a key of the chips by its path (sm.branch_latency=2); repeatable.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub set: Vec<String>,
+    /// Only programs whose name, or workloads whose command, matches the regular expression.
+    #[arg(long, value_name = "REGEX")]
+    pub only: Option<String>,
+    /// Compares again without each part of the model (data/mechanisms.yaml): the error with it and without it.
+    #[arg(long)]
+    pub ablation: bool,
+    /// Compares again with each key of the chips changed: by how much cycles of the kernels change.
+    #[arg(long, conflicts_with = "ablation")]
+    pub sensitivity: bool,
+    /// Key of the chips that `--sensitivity` changes; repeatable. Default: those of data/mechanisms.yaml.
+    #[arg(long, value_name = "PATH", requires = "sensitivity")]
+    pub parameter: Vec<String>,
+    /// Factor by which `--sensitivity` multiplies the value of a key; a whole number changes by one at least.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.25, requires = "sensitivity")]
+    pub by: f64,
     /// Number of concurrent programs. Default: the number of host cores.
     #[arg(long)]
     pub jobs: Option<usize>,

@@ -11,6 +11,7 @@ use crate::findings::{self, Answer};
 use crate::metrics;
 use crate::report_file::is_report;
 use crate::sweep::table::{Sweep, read_table};
+use crate::validation;
 
 /// A run: `report.json` of `warpsim run`.
 #[derive(Serialize)]
@@ -20,6 +21,8 @@ struct Run {
     figures: BTreeMap<&'static str, f64>,
     /// What bounds it, and what else cost it time.
     answer: Answer,
+    /// What of the chip's model was compared with hardware.
+    model: Option<String>,
     report: Value,
 }
 
@@ -131,7 +134,8 @@ impl Results {
             None => name,
         };
         let answer = findings::answer(&report);
-        self.runs.push(Run { name, figures, answer, report });
+        let model = validation::line(&report);
+        self.runs.push(Run { name, figures, answer, model, report });
     }
 
     /// Adds a sweep.

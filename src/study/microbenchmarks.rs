@@ -31,6 +31,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Measurement {
     name: String,
+    /// The part of the model that it shows.
+    part: String,
     unit: String,
     /// Arguments of `warpsim run`, without the chip.
     run: String,
@@ -94,6 +96,8 @@ struct Published {
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     measurement: String,
+    /// The part of the model that it shows.
+    part: String,
     chip: String,
     unit: String,
     ours: Option<f64>,
@@ -112,6 +116,26 @@ pub struct Row {
 /// The measurements that ship.
 fn file() -> Result<File, Vec<Diagnostic>> {
     sim_frontend::yaml::read(&Source::new("data/microbenchmarks.yaml", DATA)).map_err(|error| vec![error])
+}
+
+/// The parts of a chip's model with a figure that must lie within a tolerance of one measured on hardware, and those that are
+/// compared with one besides, each in the order of the file.
+#[cfg(test)]
+pub(crate) fn parts(chip: &str) -> (Vec<String>, Vec<String>) {
+    let file = file().unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let (mut held, mut compared): (Vec<String>, Vec<String>) = Default::default();
+    for measurement in &file.measurements {
+        let on_hardware =
+            |p: &&Published| p.chip == chip && p.value.is_some() && p.source.as_deref() != Some("chip");
+        for published in measurement.published.iter().filter(on_hardware) {
+            let list = if published.within.is_some() { &mut held } else { &mut compared };
+            if !list.contains(&measurement.part) {
+                list.push(measurement.part.clone());
+            }
+        }
+    }
+    compared.retain(|part| !held.contains(part));
+    (held, compared)
 }
 
 /// The rows of the study.
@@ -185,6 +209,7 @@ fn row(measurement: &Measurement, published: &Published) -> Row {
     };
     Row {
         measurement: measurement.name.clone(),
+        part: measurement.part.clone(),
         chip: published.chip.clone(),
         unit: measurement.unit.clone(),
         ours,

@@ -1,13 +1,17 @@
 //! `study silicon`: whole kernels of CUDA programs beside what was measured on hardware. What was measured is data.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+mod measurements;
+mod vary;
+
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
+use self::measurements::{
+    Counts, DATA, File, Kernel, Machine, Measured, MeasuredLaunch, MeasuredRun, read, wrong,
+};
 use super::agreement::Agreement;
 use super::{Progress, jobs, told};
 use crate::cli::run::request_of;
@@ -22,142 +26,8 @@ use crate::known::Known;
 use crate::request::{Program, Request, Setting};
 use crate::run::measure;
 
-const DATA: &str = include_str!("../../data/silicon.yaml");
-
 /// Bytes of a sector, as profilers count them.
 const SECTOR: f64 = 32.0;
-
-/// The file of measurements.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    /// Version of the format: 1.
-    schema: u32,
-    /// What the short names of sources mean.
-    sources: BTreeMap<String, String>,
-    machines: BTreeMap<String, Machine>,
-    programs: Vec<Measured>,
-    /// Runs of workloads.
-    #[serde(default)]
-    workloads: Vec<MeasuredRun>,
-}
-
-/// A machine that was measured.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Machine {
-    /// The chip that stands for it.
-    chip: String,
-    /// Values of the chip that the measurement needs, `PATH=VALUE`.
-    #[serde(default)]
-    set: Vec<String>,
-    /// Core cycles that its profiler counts of a kernel that does nothing; they are added to the simulator's.
-    #[serde(default)]
-    launch_cycles: f64,
-    source: String,
-}
-
-/// A run of a workload whose kernels were measured.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MeasuredRun {
-    /// As it is typed after `warpsim run`.
-    run: String,
-    kernels: Vec<MeasuredLaunch>,
-}
-
-/// A launch of a run.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MeasuredLaunch {
-    kernel: String,
-    /// Its number among all launches of the run, from 0.
-    launch: usize,
-    /// By machine.
-    measured: BTreeMap<String, Counts>,
-}
-
-/// A program whose kernels were measured.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Measured {
-    program: String,
-    #[serde(default)]
-    arguments: String,
-    /// The folder in which it runs, below a temporary one.
-    #[serde(default)]
-    folder: String,
-    /// What it reads, below the same temporary folder.
-    #[serde(default)]
-    files: Vec<Input>,
-    kernels: Vec<Kernel>,
-}
-
-/// A text file: a header, and lines of integers that go round in a span.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Input {
-    path: String,
-    #[serde(default)]
-    header: String,
-    lines: u32,
-    first: u32,
-    span: u32,
-}
-
-/// A kernel.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Kernel {
-    /// Regular expression that its PTX name matches.
-    kernel: String,
-    /// The launches that are timed, by their numbers from 0, such as `0,5-7`. Default: all.
-    #[serde(default)]
-    launches: Option<String>,
-    /// By machine.
-    measured: BTreeMap<String, Counts>,
-}
-
-/// What a profiler counts, averaged over launches; what it did not count is left out.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-struct Counts {
-    /// Core cycles.
-    cycles: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warp_instructions: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    l1_read_hits: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    l1_read_misses: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shared_accesses: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    l2_read_hits: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    l2_read_misses: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dram_read_sectors: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dram_written_sectors: Option<f64>,
-}
-
-impl Counts {
-    /// Per cent of the reads of L1 that hit.
-    fn l1_hits(&self) -> Option<f64> {
-        percent(self.l1_read_hits?, self.l1_read_misses?)
-    }
-
-    /// Sectors that DRAM reads and writes.
-    fn dram_sectors(&self) -> Option<f64> {
-        Some(self.dram_read_sectors? + self.dram_written_sectors?)
-    }
-}
-
-/// Per cent of `part` in both; none of nothing.
-fn percent(part: f64, rest: f64) -> Option<f64> {
-    (part + rest > 0.0).then(|| 100.0 * part / (part + rest))
-}
 
 /// A kernel on a machine, beside what the simulator says: averages over its timed launches.
 #[derive(Clone, Debug, Serialize)]
@@ -166,6 +36,9 @@ pub struct Row {
     kernel: String,
     machine: String,
     chip: String,
+    /// Of a workload, the number of the launch among all of its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch: Option<usize>,
     silicon: Counts,
     /// Timed launches.
     launches: usize,
@@ -194,8 +67,13 @@ struct Job<'f> {
 /// Prints the comparison; gives the exit status.
 pub fn run(args: &SiliconArgs) -> u8 {
     on_interrupt();
-    match study(args, &|_, _| {}) {
-        Ok((rows, failures)) => show(args, &rows, &failures),
+    let all = match study(args, &|_, _| {}) {
+        Ok((rows, failures)) if args.ablation || args.sensitivity => vary::run(args, &rows, &failures),
+        Ok((rows, failures)) => Ok(show(args, &rows, &failures)),
+        Err(errors) => Err(errors),
+    };
+    match all {
+        Ok(status) => status,
         Err(errors) => {
             complain(&errors);
             status::BAD_INPUT
@@ -203,55 +81,14 @@ pub fn run(args: &SiliconArgs) -> u8 {
     }
 }
 
-fn wrong(message: impl Into<String>) -> Vec<Diagnostic> {
-    vec![Diagnostic::error("silicon", message.into())]
-}
-
-/// The measurements, checked as far as no program is needed.
-fn read(source: &Source) -> Result<File, Vec<Diagnostic>> {
-    let file: File = sim_frontend::yaml::read(source).map_err(|error| vec![error])?;
-    let bad = |message: String| wrong(format!("{}: {message}", source.name));
-    if file.schema != 1 {
-        return Err(bad(format!("schema {} is not known; this version reads schema 1", file.schema)));
-    }
-    for (name, machine) in &file.machines {
-        if !file.sources.contains_key(&machine.source) {
-            return Err(bad(format!("the source `{}` of `{name}` is not listed", machine.source)));
-        }
-    }
-    for measured in &file.programs {
-        for path in measured.files.iter().map(|input| &input.path).chain([&measured.folder]) {
-            let below = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
-            if !Path::new(path).components().all(below) {
-                return Err(bad(format!("`{path}` does not lie below the folder of the run")));
-            }
-        }
-        if measured.files.iter().any(|input| input.span == 0) {
-            return Err(bad(format!("a file of `{}` has the span 0; it is at least 1", measured.program)));
-        }
-        for kernel in &measured.kernels {
-            Regex::new(&kernel.kernel).map_err(|error| bad(error.to_string()))?;
-            for (machine, counts) in &kernel.measured {
-                if !file.machines.contains_key(machine) {
-                    return Err(bad(format!("the machine `{machine}` of `{}` is not listed", kernel.kernel)));
-                }
-                if counts.cycles <= 0.0 {
-                    return Err(bad(format!("`{}` on `{machine}` has no cycles", kernel.kernel)));
-                }
-            }
-        }
-    }
-    for kernel in file.workloads.iter().flat_map(|run| &run.kernels) {
-        for (machine, counts) in &kernel.measured {
-            if !file.machines.contains_key(machine) {
-                return Err(bad(format!("the machine `{machine}` of `{}` is not listed", kernel.kernel)));
-            }
-            if counts.cycles <= 0.0 {
-                return Err(bad(format!("`{}` on `{machine}` has no cycles", kernel.kernel)));
-            }
-        }
-    }
-    Ok(file)
+/// How many kernels and launches were measured on the machines that a chip stands for.
+#[cfg(test)]
+pub(crate) fn measured(chip: &str) -> usize {
+    let file = read(&Source::new("data/silicon.yaml", DATA)).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let here = |name: &&String| file.machines[*name].chip == chip;
+    let programs = file.programs.iter().flat_map(|program| &program.kernels).flat_map(|k| k.measured.keys());
+    let workloads = file.workloads.iter().flat_map(|run| &run.kernels).flat_map(|k| k.measured.keys());
+    programs.chain(workloads).filter(here).count()
 }
 
 /// The rows of the programs that are there, or of the workloads, the worst first, and what could not be compared.
@@ -263,7 +100,12 @@ pub fn study(args: &SiliconArgs, progress: Progress<'_>) -> Result<(Vec<Row>, Ve
         Some(path) => crate::configs::read(path).map_err(|error| vec![error])?,
         None => Source::new("data/silicon.yaml", DATA),
     };
-    let file = read(&source)?;
+    let mut file = read(&source)?;
+    if let Some(only) = &args.only {
+        let only = Regex::new(only).map_err(|error| wrong(format!("--only: {error}")))?;
+        file.programs.retain(|measured| only.is_match(&measured.program));
+        file.workloads.retain(|run| only.is_match(&run.run));
+    }
     if args.workloads {
         return compare_workloads(&file, args, progress);
     }
@@ -366,6 +208,7 @@ fn launch(
         kernel: kernel.kernel.clone(),
         machine: name.to_string(),
         chip: machine.chip.clone(),
+        launch: Some(kernel.launch),
         silicon,
         launches: 1,
         cycles,
@@ -460,6 +303,7 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
             kernel: kernel.kernel.clone(),
             machine: job.name.to_string(),
             chip: job.machine.chip.clone(),
+            launch: None,
             silicon: **silicon,
             launches: launches.len(),
             cycles,
@@ -473,23 +317,6 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
         })
     };
     kernels.iter().map(row).collect()
-}
-
-impl Kernel {
-    /// As `cuda --time` has it.
-    fn rule(&self) -> String {
-        self.launches.as_ref().map_or(self.kernel.clone(), |launches| format!("{}:{launches}", self.kernel))
-    }
-}
-
-impl Input {
-    fn text(&self) -> String {
-        let mut text = self.header.clone();
-        for line in 0..self.lines {
-            let _ = writeln!(text, "{}", self.first + line % self.span);
-        }
-        text
-    }
 }
 
 fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
@@ -542,59 +369,8 @@ fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
 mod tests {
     use super::*;
 
-    fn error(text: &str) -> String {
-        match read(&Source::new("m.yaml", text)) {
-            Ok(_) => panic!("it is right"),
-            Err(errors) => errors[0].to_string(),
-        }
-    }
-
     #[test]
-    fn the_shipped_measurements_are_whole() {
-        let file = read(&Source::new("data/silicon.yaml", DATA)).unwrap_or_else(|e| panic!("{}", e[0]));
-        let rows: usize = file.programs.iter().flat_map(|p| &p.kernels).map(|k| k.measured.len()).sum();
-        let launches: usize =
-            file.workloads.iter().flat_map(|run| &run.kernels).map(|k| k.measured.len()).sum();
-        assert_eq!((rows, launches), (55, 105));
-        for run in &file.workloads {
-            let words: Vec<String> = run.run.split_whitespace().map(str::to_string).collect();
-            let request = request_of(&words).and_then(crate::run::Simulation::new);
-            assert!(request.is_ok(), "{}", run.run);
-        }
-        for machine in file.machines.values() {
-            let known = Known::default();
-            let set: Vec<Setting> =
-                machine.set.iter().map(|text| Setting::parse(text).expect("a setting")).collect();
-            let set: Vec<(&str, &str)> = set.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
-            assert!(known.chip(&machine.chip, &set).is_ok(), "{machine:?}");
-        }
-    }
-
-    #[test]
-    fn what_does_not_fit_together_is_said() {
-        let text = |machine: &str, kernel: &str, cycles: &str, path: &str| {
-            format!(
-                "schema: 1\nsources: {{s: x}}\nmachines: {{m: {{chip: qv100, source: {machine}}}}}\nprograms:\n\
-                 - program: p\n  files: [{{path: {path}, lines: 1, first: 0, span: 1}}]\n  kernels:\n\
-                 \x20 - {{kernel: '{kernel}', measured: {{m: {{cycles: {cycles}}}}}}}\n"
-            )
-        };
-        assert!(read(&Source::new("m.yaml", &text("s", "k", "1", "a/b"))).is_ok());
-        assert!(error(&text("t", "k", "1", "a")).contains("source `t`"));
-        assert!(error(&text("s", "(", "1", "a")).contains("regex"));
-        assert!(error(&text("s", "k", "0", "a")).contains("no cycles"));
-        assert!(error(&text("s", "k", "1", "a").replace("span: 1", "span: 0")).contains("span 0"));
-        assert!(error(&text("s", "k", "1", "../a")).contains("does not lie below"));
-        assert!(error(&text("s", "k", "1", "/a")).contains("does not lie below"));
-        assert!(
-            error(&text("s", "k", "1", "a").replace("{m: {cycles", "{n: {cycles")).contains("machine `n`")
-        );
-        assert!(error(&text("s", "k", "1", "a").replace("schema: 1", "schema: 2")).contains("schema 2"));
-        assert!(error(&text("s", "k", "1", "a").replace("cycles", "clocks")).contains("clocks"));
-    }
-
-    #[test]
-    fn programs_are_found_by_their_names_and_inputs_are_written() {
+    fn programs_are_found_by_their_names() {
         let folder = tempfile::tempdir().expect("a folder");
         let put = |name: &str| std::fs::write(folder.path().join(name), "x").expect("a file");
         assert_eq!(find(folder.path(), "hotspot"), Ok(None));
@@ -608,7 +384,5 @@ mod tests {
         put("hotspot");
         assert_eq!(found("hotspot"), Some("hotspot".into()));
         assert!(find(&folder.path().join("none"), "hotspot").is_err());
-        let input = Input { path: "a".into(), header: "P2\n".into(), lines: 5, first: 7, span: 2 };
-        assert_eq!(input.text(), "P2\n7\n8\n7\n8\n7\n");
     }
 }

@@ -1,0 +1,196 @@
+//! What of the model of a chip was held to measurements on hardware, and what of it is assumed: the line of reports that says
+//! so. The figures are those of data/validation.tsv, which a test makes again from the measurements and the chip files.
+
+use serde_json::Value;
+
+const DATA: &str = include_str!("../data/validation.tsv");
+
+/// A chip that ships.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Chip<'t> {
+    /// Parts of the model with a figure that a test holds within a tolerance of one measured on hardware.
+    held: Vec<&'t str>,
+    /// Parts compared with hardware, but not held to it.
+    compared: Vec<&'t str>,
+    /// Kernels and launches whose cycles were measured on it (data/silicon.yaml).
+    kernels: usize,
+    /// Keys of the chip file whose comment says that they are assumed.
+    assumed: Vec<&'t str>,
+    /// Number of all its keys.
+    keys: usize,
+}
+
+impl<'t> Chip<'t> {
+    /// The one of a name; none of a chip that does not ship.
+    fn named(text: &'t str, name: &str) -> Option<Self> {
+        let mut fields = text
+            .lines()
+            .map(|line| line.split('\t'))
+            .find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
+        let mut list = || -> Option<Vec<&str>> {
+            Some(fields.next()?.split(", ").filter(|part| !part.is_empty()).collect())
+        };
+        let (held, compared, assumed) = (list()?, list()?, list()?);
+        let mut number = || fields.next()?.parse().ok();
+        Some(Self { held, compared, kernels: number()?, assumed, keys: number()? })
+    }
+}
+
+/// The line for the report of a run with time; none where no time was simulated.
+pub fn line(report: &Value) -> Option<String> {
+    let name = report.get("chip")?.as_str()?;
+    if report.get("cycles")?.as_u64()? == 0 {
+        return None;
+    }
+    // Keys of chips have a section before them, parameters of workloads have none.
+    let set = report.get("set").and_then(Value::as_object);
+    let changed: Vec<&str> =
+        set.into_iter().flatten().map(|(key, _)| key.as_str()).filter(|key| key.contains('.')).collect();
+    let Some(chip) = Chip::named(DATA, name) else {
+        return Some(format!("model of {name}: no part of this chip was compared with hardware"));
+    };
+    let mut parts = Vec::new();
+    let mut tell = |words: &str, list: &[&str]| {
+        if !list.is_empty() {
+            parts.push(format!("{words} {}", list.join(", ")));
+        }
+    };
+    tell("held to measurements on hardware:", &chip.held);
+    tell("compared with them:", &chip.compared);
+    if chip.held.is_empty() && chip.compared.is_empty() {
+        parts.push("no part was compared with hardware".to_string());
+    }
+    if chip.kernels > 0 {
+        parts.push(format!("{} whole kernels compared", chip.kernels));
+    }
+    parts.push(format!("assumed: {} of {} keys{}", chip.assumed.len(), chip.keys, sections(&chip.assumed)));
+    if !changed.is_empty() {
+        parts.push(format!("changed in this run: {}", changed.join(", ")));
+    }
+    Some(format!("model of {name}: {}", parts.join("; ")))
+}
+
+/// How many of the keys each section has, the most first.
+fn sections(keys: &[&str]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for key in keys {
+        let section = key.split('.').next().unwrap_or(key);
+        match counts.iter_mut().find(|(known, _)| *known == section) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((section, 1)),
+        }
+    }
+    counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let told: Vec<String> = counts.iter().map(|(section, count)| format!("{section} {count}")).collect();
+    if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Write;
+
+    use super::*;
+    use crate::configs::CHIPS;
+    use crate::study::{microbenchmarks, silicon};
+
+    /// For each key of a chip file, whether the comment of its line, or one that stands alone above it, says that it is
+    /// assumed; on top of those of the chip that it extends.
+    fn keys(name: &str) -> BTreeMap<String, bool> {
+        let (_, text) = CHIPS.iter().find(|(chip, _)| *chip == name).expect("a chip that ships");
+        let mut all = BTreeMap::new();
+        let (mut open, mut above): (Vec<(usize, &str)>, bool) = (Vec::new(), false);
+        for line in text.lines() {
+            let (code, comment) = line.split_once('#').unwrap_or((line, ""));
+            let assumed = comment.contains("assumed");
+            if code.trim().is_empty() {
+                above = comment.contains("(assumed") || above && !line.trim().is_empty();
+                continue;
+            }
+            let indent = code.len() - code.trim_start().len();
+            let (key, value) = code.trim().split_once(':').expect("a key");
+            open.retain(|(column, _)| *column < indent);
+            open.push((indent, key));
+            let path: Vec<&str> = open.iter().map(|(_, key)| *key).collect();
+            let path = path.join(".");
+            match (path.as_str(), value.trim()) {
+                ("extends", base) => all.extend(keys(base)),
+                ("schema" | "name" | "description", _) | (_, "") => continue,
+                (_, value) => match value.strip_prefix('{') {
+                    Some(inner) => all.extend(inner.trim_end_matches('}').split(", ").map(|pair| {
+                        let key = pair.split(':').next().unwrap_or(pair).trim();
+                        (format!("{path}.{key}"), assumed || above)
+                    })),
+                    None => drop(all.insert(path, assumed || above)),
+                },
+            }
+            above = false;
+        }
+        all
+    }
+
+    fn table() -> String {
+        let mut out =
+            "# What was measured of the chips that ship, and what of them is assumed (src/validation.rs).\n\
+                       # chip\theld\tcompared\tassumed keys\tkernels measured\tkeys\n"
+                .to_string();
+        for (name, _) in CHIPS {
+            let keys = keys(name);
+            let assumed: Vec<&str> =
+                keys.iter().filter(|(_, assumed)| **assumed).map(|(key, _)| key.as_str()).collect();
+            let (held, compared) = microbenchmarks::parts(name);
+            let kernels = silicon::measured(name);
+            let _ = writeln!(
+                out,
+                "{name}\t{}\t{}\t{}\t{kernels}\t{}",
+                held.join(", "),
+                compared.join(", "),
+                assumed.join(", "),
+                keys.len()
+            );
+        }
+        out
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_measurements_and_chip_files() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/validation.tsv");
+        if std::env::var_os("UPDATE_VALIDATION").is_some() {
+            std::fs::write(path, table()).expect("the table");
+            return;
+        }
+        assert!(DATA == table(), "UPDATE_VALIDATION=1 cargo test --lib validation makes it again");
+    }
+
+    /// What comments say is found where they say it.
+    #[test]
+    fn comments_of_chip_files_are_understood() {
+        let keys = keys("h100");
+        let at = |key: &str| keys.get(key).copied();
+        assert_eq!(at("sm.branch_latency"), Some(true));
+        assert_eq!(at("sm.barrier_latency"), Some(false), "measured");
+        assert_eq!(at("memory.dram.write_queue.high"), Some(true), "by the comment above");
+        assert_eq!(at("memory.dram.timing.RCD"), Some(true), "by the comment above");
+        assert_eq!(at("cluster.latency"), Some(false));
+        assert_eq!(at("compute_capability"), Some(false), "the head of the file explains the word");
+        assert_eq!(at("clocks.core_mhz"), Some(false));
+        assert_eq!(at("extends"), None);
+    }
+
+    #[test]
+    fn lines_say_what_is_known() {
+        let line = |json: &str| line(&serde_json::from_str(json).expect("JSON"));
+        let h100 = line(r#"{"chip": "h100", "cycles": 1, "set": {"n": "1"}}"#).expect("a line");
+        assert!(h100.starts_with("model of h100: held to measurements on hardware: L1 latency,"), "{h100}");
+        assert!(h100.contains(" whole kernels compared; assumed: ") && !h100.contains("changed"), "{h100}");
+        let set =
+            line(r#"{"chip": "gtx480", "cycles": 1, "set": {"sm.branch_latency": "1"}}"#).expect("a line");
+        assert!(
+            set.contains("no part was compared") && set.ends_with("in this run: sm.branch_latency"),
+            "{set}"
+        );
+        let file = line(r#"{"chip": "x.yaml", "cycles": 1}"#).expect("a line");
+        assert!(file.ends_with("no part of this chip was compared with hardware"), "{file}");
+        assert_eq!(line(r#"{"chip": "h100", "cycles": 0}"#), None);
+    }
+}
