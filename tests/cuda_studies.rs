@@ -261,3 +261,62 @@ fn launches_of_workloads_are_compared_with_measurements() {
     let output = warpsim(&["study", "silicon", "--workloads", "--data", &file, "--chip", "v100"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
 }
+
+/// The same launch with an operation of the model switched off or a key changed, against runs with these settings.
+#[test]
+fn parts_of_the_model_and_keys_are_varied() {
+    let run = |set: &[&str]| {
+        let words: Vec<&str> =
+            ["run", "reduce", "--chip", "h100", "--set", "memory.copies_fill_l2=false", "--json"]
+                .into_iter()
+                .chain(set.iter().flat_map(|set| ["--set", *set]))
+                .collect();
+        common::json(&warpsim(&words))["kernels"][0]["cycles"].as_f64().expect("cycles")
+    };
+    let study = |words: &[&str]| {
+        let fixed = ["study", "silicon", "--workloads", "--chip", "h100", "--only", "^reduce$"];
+        warpsim(&fixed.iter().chain(words).copied().collect::<Vec<_>>())
+    };
+    let found = common::json(&study(&["--ablation", "--json"]));
+    let effects = found["effects"].as_array().expect("effects");
+    let of = |name: &str| effects.iter().find(|effect| effect["name"] == name).expect("it has this effect");
+    let row = &found["rows"][0];
+    let launch = row["cycles"].as_f64().expect("cycles") - run(&[]);
+    assert!(launch > 0.0, "cycles of a launch are added: {row}");
+    let without = of("combined atomics of a warp");
+    let cycles = run(&["assembler.combine_atomics=none"]) + launch;
+    let change = without["kernels"]
+        .as_array()
+        .expect("kernels")
+        .first()
+        .map_or(0.0, |kernel| kernel["change"].as_f64().expect("a change"));
+    let base = row["cycles"].as_f64().expect("cycles");
+    assert!((change - 100.0 * (cycles / base - 1.0)).abs() < 1e-9, "{without}");
+    let error =
+        |cycles: f64| 100.0 * (cycles / row["silicon"]["cycles"].as_f64().expect("cycles") - 1.0).abs();
+    for (side, cycles) in [("before", base), ("after", cycles)] {
+        let told = without[side]["mean_absolute_error"].as_f64().expect("an error");
+        assert!((told - error(cycles)).abs() < 1e-9, "{side}: {without}");
+    }
+    // What the chip has not is told.
+    let told = found["not_compared"].to_string();
+    assert!(told.contains("scaled addresses: the chip has it so"), "{told}");
+
+    let keys =
+        ["--sensitivity", "--parameter", "memory.l2.hit_latency", "--parameter", "sm.nothing", "--by", "2"];
+    let output = study(&keys);
+    let (out, errors) = (text(&output.stdout), text(&output.stderr));
+    assert!(out.contains("246 to") && out.contains("memory.l2.hit_latency=492 +"), "{out}");
+    assert!(errors.contains("not compared: h100, sm.nothing: there is no such key"), "{errors}");
+    for (wrong, why) in [
+        (&["--sensitivity", "--by", "1"][..], "other than 1"),
+        (&["--only", "("][..], "regex"),
+        (&["--only", "no such workload"][..], "matches"),
+        (&["--parameter", "sm.schedulers"][..], "--sensitivity"),
+    ] {
+        let output =
+            warpsim(&["study", "silicon", "--workloads"].iter().chain(wrong).copied().collect::<Vec<_>>());
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{wrong:?}: {said}");
+    }
+}

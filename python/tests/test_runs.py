@@ -162,6 +162,9 @@ def test_kernels_are_beside_those_of_hardware(tmp_path):
     assert table["cycles"] == [own + 100]
     slower = warpsim.study_silicon(data=data, set={"memory.l2.hit_latency": 900})
     assert slower["cycles"][0] > table["cycles"][0]
+    assert warpsim.study_silicon(data=data, only="^vec")["cycles"] == table["cycles"]
+    with pytest.raises(warpsim.Error, match="no workload that matches"):
+        warpsim.study_silicon(data=data, only="^add")
     with pytest.raises(warpsim.Error, match="none of the programs"):
         warpsim.study_silicon(tmp_path, data=data)
 

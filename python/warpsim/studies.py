@@ -98,6 +98,7 @@ def study_silicon(
     chips: Sequence[Path] = (),
     data: Path | None = None,
     set: Mapping[str, Any] | None = None,
+    only: str | None = None,
     jobs: int | None = None,
     progress: Progress = None,
 ) -> Table:
@@ -105,13 +106,15 @@ def study_silicon(
 
     Without `programs` the workloads that were measured; else the CUDA programs of that folder. `data`: measurements in the
     format of data/silicon.yaml in place of those that ship. `ratio`: cycles of the simulator over those of the machine.
-    What a profiler counted is in columns that begin with `silicon_`. A program that is not there is warned of.
+    What a profiler counted is in columns that begin with `silicon_`. A program that is not there is warned of. `only`: a
+    regular expression of the programs, or of the commands of the workloads.
     """
     options = {
         "programs": None if programs is None else os.fspath(programs),
         "data": None if data is None else os.fspath(data),
         "chip": [os.fspath(chip) for chip in chips],
         "set": _settings(set),
+        "only": only,
         "jobs": jobs,
     }
     rows = _study("silicon", "runs", options, progress)

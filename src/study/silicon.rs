@@ -67,7 +67,7 @@ struct Job<'f> {
 /// Prints the comparison; gives the exit status.
 pub fn run(args: &SiliconArgs) -> u8 {
     on_interrupt();
-    let all = match study(args, &|_, _| {}) {
+    let all = match vary::check(args).and_then(|()| study(args, &|_, _| {})) {
         Ok((rows, failures)) if args.ablation || args.sensitivity => vary::run(args, &rows, &failures),
         Ok((rows, failures)) => Ok(show(args, &rows, &failures)),
         Err(errors) => Err(errors),
@@ -163,7 +163,8 @@ fn compare_workloads(
         }
     }
     if launches.is_empty() {
-        return Err(wrong("no workload was measured on these chips"));
+        let matching = args.only.as_ref().map_or(String::new(), |only| format!(" that matches `{only}`"));
+        return Err(wrong(format!("no workload{matching} was measured on these chips")));
     }
     let done = told(&launches, jobs(args.jobs), progress, |(run, kernel, machine, counts)| {
         launch(run, kernel, *machine, *counts, &args.set)

@@ -67,6 +67,17 @@ struct Effect {
     kernels: Vec<Change>,
 }
 
+/// Whether what is varied can be, before anything runs.
+///
+/// # Errors
+/// The factor is none.
+pub(super) fn check(args: &SiliconArgs) -> Result<(), Vec<Diagnostic>> {
+    if args.sensitivity && !(args.by.is_finite() && args.by > 0.0 && args.by != 1.0) {
+        return Err(wrong(format!("--by takes a factor greater than 0 and other than 1, not {}", args.by)));
+    }
+    Ok(())
+}
+
 /// Prints the effects of all variations beside the comparison of `rows`; gives the exit status.
 ///
 /// # Errors
@@ -76,9 +87,6 @@ pub(super) fn run(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> Resu
         sim_frontend::yaml::read(&Source::new("data/mechanisms.yaml", DATA)).map_err(|e| vec![e])?;
     if file.schema != 1 {
         return Err(wrong(format!("data/mechanisms.yaml: schema {} is not known", file.schema)));
-    }
-    if !(args.by.is_finite() && args.by > 0.0 && args.by != 1.0) {
-        return Err(wrong(format!("--by takes a factor greater than 0 and other than 1, not {}", args.by)));
     }
     let mut chips: Vec<&str> = rows.iter().map(|row| row.chip.as_str()).collect();
     chips.sort_unstable();
