@@ -156,7 +156,8 @@ fn scaled(old: &str, by: f64) -> Option<String> {
         return (whole != 0).then(|| new.to_string());
     }
     let number = old.parse::<f64>().ok().filter(|number| number.is_finite() && *number != 0.0)?;
-    Some((number * by).to_string())
+    // Without the digits that the product of two decimal numbers in binary has beyond those written.
+    Some(((number * by * 1e6).round() / 1e6).to_string()).filter(|new| new != "0" && new != old)
 }
 
 /// The comparison with a variant of a chip.
@@ -344,6 +345,7 @@ mod tests {
         assert_eq!(of("1", 0.9).as_deref(), Some("0"));
         assert_eq!(of("3", 0.5).as_deref(), Some("2"));
         assert_eq!(of("1.5", 2.0).as_deref(), Some("3"));
+        assert_eq!(of("1.39", 1.25).as_deref(), Some("1.7375"));
         assert_eq!((of("0", 1.25), of("null", 1.25), of("words", 2.0)), (None, None, None));
     }
 
