@@ -28,6 +28,9 @@ pub struct Report {
     pub variant: String,
     /// Name of the chip.
     pub chip: String,
+    /// The file of the chip, where it is none of those that ship.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chip_file: Option<String>,
     /// Why this chip was chosen, where none was named.
     #[serde(skip)]
     pub chosen: Option<String>,

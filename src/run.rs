@@ -328,6 +328,7 @@ impl Simulation {
             workload: self.job.spec.name.clone(),
             variant: self.variant.clone(),
             chip: self.chip.name.clone(),
+            chip_file: self.configured.chip_file.clone(),
             chosen: self.chosen.clone(),
             policy: self.configured.options.policy.canonical(),
             scheduler: self.configured.scheduler.clone(),

@@ -46,8 +46,11 @@ pub fn line(report: &Value) -> Option<String> {
     let set = report.get("set").and_then(Value::as_object);
     let changed: Vec<&str> =
         set.into_iter().flatten().map(|(key, _)| key.as_str()).filter(|key| key.contains('.')).collect();
-    let Some(chip) = Chip::named(DATA, name) else {
-        return Some(format!("model of {name}: no part of this chip was compared with hardware"));
+    // A file may have the name of a chip that ships, or inherit it.
+    let file = report.get("chip_file").and_then(Value::as_str);
+    let (None, Some(chip)) = (file, Chip::named(DATA, name)) else {
+        let chip = file.map_or_else(|| name.to_string(), |file| format!("{name} of {file}"));
+        return Some(format!("model of {chip}: not among the chips that were compared with hardware"));
     };
     let mut parts = Vec::new();
     let mut tell = |words: &str, list: &[&str]| {
@@ -57,11 +60,11 @@ pub fn line(report: &Value) -> Option<String> {
     };
     tell("held to measurements on hardware:", &chip.held);
     tell("compared with them:", &chip.compared);
-    if chip.held.is_empty() && chip.compared.is_empty() {
-        parts.push("no part was compared with hardware".to_string());
-    }
     if chip.kernels > 0 {
         parts.push(format!("{} whole kernels compared", chip.kernels));
+    }
+    if parts.is_empty() {
+        parts.push("nothing of it was compared with hardware".to_string());
     }
     parts.push(format!("assumed: {} of {} keys{}", chip.assumed.len(), chip.keys, sections(&chip.assumed)));
     if !changed.is_empty() {
@@ -90,6 +93,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::fmt::Write;
 
+    use sim_frontend::diagnostic::Source;
+    use sim_frontend::yaml::entries;
+
     use super::*;
     use crate::configs::CHIPS;
     use crate::study::{microbenchmarks, silicon};
@@ -98,33 +104,28 @@ mod tests {
     /// assumed; on top of those of the chip that it extends.
     fn keys(name: &str) -> BTreeMap<String, bool> {
         let (_, text) = CHIPS.iter().find(|(chip, _)| *chip == name).expect("a chip that ships");
+        let lines: Vec<(&str, &str)> =
+            text.lines().map(|line| line.split_once('#').unwrap_or((line, ""))).collect();
+        let comment = |(code, comment): &&(&str, &str)| code.trim().is_empty() && !comment.is_empty();
+        let assumed = |line: usize| {
+            let above = lines[..line].iter().rev();
+            let mut above = above.take_while(|line| comment(line) || line.0.trim_end().ends_with(':'));
+            lines[line].1.contains("assumed") || above.any(|line| line.1.contains("(assumed"))
+        };
         let mut all = BTreeMap::new();
-        let (mut open, mut above): (Vec<(usize, &str)>, bool) = (Vec::new(), false);
-        for line in text.lines() {
-            let (code, comment) = line.split_once('#').unwrap_or((line, ""));
-            let assumed = comment.contains("assumed");
-            if code.trim().is_empty() {
-                above = comment.contains("(assumed") || above && !line.trim().is_empty();
-                continue;
-            }
-            let indent = code.len() - code.trim_start().len();
-            let (key, value) = code.trim().split_once(':').expect("a key");
-            open.retain(|(column, _)| *column < indent);
-            open.push((indent, key));
-            let path: Vec<&str> = open.iter().map(|(_, key)| *key).collect();
-            let path = path.join(".");
-            match (path.as_str(), value.trim()) {
+        let source = Source::new(name, text);
+        for (path, key, value) in entries(&source) {
+            let value = &text[value.start as usize..value.end as usize];
+            match (path.join(".").as_str(), value) {
                 ("extends", base) => all.extend(keys(base)),
-                ("schema" | "name" | "description", _) | (_, "") => continue,
-                (_, value) => match value.strip_prefix('{') {
-                    Some(inner) => all.extend(inner.trim_end_matches('}').split(", ").map(|pair| {
-                        let key = pair.split(':').next().unwrap_or(pair).trim();
-                        (format!("{path}.{key}"), assumed || above)
-                    })),
-                    None => drop(all.insert(path, assumed || above)),
-                },
+                ("schema" | "name" | "description", _) => {}
+                // A mapping, whose keys follow.
+                (_, mapping) if mapping.is_empty() || mapping.starts_with('{') => {}
+                (path, _) => {
+                    let line = text[..key.start as usize].matches('\n').count();
+                    all.insert(path.to_string(), assumed(line));
+                }
             }
-            above = false;
         }
         all
     }
@@ -138,8 +139,8 @@ mod tests {
             let keys = keys(name);
             let assumed: Vec<&str> =
                 keys.iter().filter(|(_, assumed)| **assumed).map(|(key, _)| key.as_str()).collect();
-            let (held, compared) = microbenchmarks::parts(name);
-            let kernels = silicon::measured(name);
+            let (held, compared) = microbenchmarks::parts(name).expect("the measurements are right");
+            let kernels = silicon::measured(name).expect("the measurements are right");
             let _ = writeln!(
                 out,
                 "{name}\t{}\t{}\t{}\t{kernels}\t{}",
@@ -186,11 +187,15 @@ mod tests {
         let set =
             line(r#"{"chip": "gtx480", "cycles": 1, "set": {"sm.branch_latency": "1"}}"#).expect("a line");
         assert!(
-            set.contains("no part was compared") && set.ends_with("in this run: sm.branch_latency"),
+            set.contains(": nothing of it was compared") && set.ends_with("in this run: sm.branch_latency"),
             "{set}"
         );
-        let file = line(r#"{"chip": "x.yaml", "cycles": 1}"#).expect("a line");
-        assert!(file.ends_with("no part of this chip was compared with hardware"), "{file}");
+        let kernels = line(r#"{"chip": "qv100", "cycles": 1}"#).expect("a line");
+        assert!(kernels.starts_with("model of qv100: 11 whole kernels compared; assumed: "), "{kernels}");
+        let other = line(r#"{"chip": "x", "cycles": 1}"#).expect("a line");
+        assert_eq!(other, "model of x: not among the chips that were compared with hardware");
+        let file = line(r#"{"chip": "h100", "chip_file": "mine.yaml", "cycles": 1}"#).expect("a line");
+        assert_eq!(file, "model of h100 of mine.yaml: not among the chips that were compared with hardware");
         assert_eq!(line(r#"{"chip": "h100", "cycles": 0}"#), None);
     }
 }

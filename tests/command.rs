@@ -61,6 +61,28 @@ fn set_changes_parameters_and_chip_keys_and_the_report_says_so() {
     }
 }
 
+/// What of its chip was compared with hardware is told of a run; of a chip of the user's, nothing was, whatever its name.
+#[test]
+fn the_summary_says_what_of_the_chip_was_compared_with_hardware() {
+    let folder = Folder::new("command-model");
+    let file = folder.write("mine.yaml", "extends: h100\n");
+    let model = |words: &[&str]| {
+        let output = warpsim(&["run", "reduce", "--chip"].iter().chain(words).copied().collect::<Vec<_>>());
+        let out = common::text(&output.stdout);
+        out.lines().find(|line| line.starts_with("model of ")).map(str::to_string)
+    };
+    let shipped = model(&["h100", "--set", "sm.branch_latency=40"]).expect("a line");
+    assert!(shipped.starts_with("model of h100: held to measurements on hardware: "), "{shipped}");
+    assert!(shipped.ends_with("; changed in this run: sm.branch_latency"), "{shipped}");
+    let expected = format!("model of h100 of {file}: not among the chips that were compared with hardware");
+    assert_eq!(model(&[&file]), Some(expected));
+    assert_eq!(model(&["h100", "--functional"]), None);
+    let report = parse(&warpsim(&["run", "reduce", "--chip", &file, "--json"]).stdout);
+    assert_eq!((&report["chip"], &report["chip_file"]), (&"h100".into(), &file.as_str().into()));
+    let report = parse(&warpsim(&["run", "reduce", "--chip", "h100", "--json"]).stdout);
+    assert_eq!(report.get("chip_file"), None);
+}
+
 #[test]
 fn out_and_dump_write_files() {
     let folder = Folder::new("out");

@@ -211,6 +211,12 @@ fn kernels_are_compared_with_measurements_the_worst_first() {
     assert!(text(&output.stderr).contains("no launch of `^scales$` was timed"), "{}", text(&output.stderr));
     let output = study(&["--chip", "v100"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    let output = study(&["--only", "^other kernels$"]);
+    let said = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("no program that matches `^other kernels$`"),
+        "{said}"
+    );
     let output = ran(&library, &["study", "silicon", "--programs", &folder.join("in-none")]);
     assert!(
         output.status.code() == Some(2) && text(&output.stderr).contains("in-none"),
@@ -260,6 +266,32 @@ fn launches_of_workloads_are_compared_with_measurements() {
     }
     let output = warpsim(&["study", "silicon", "--workloads", "--data", &file, "--chip", "v100"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
+    // Launches of one kernel have changes of their own, and one that has none says why.
+    let more = data("hotspot", 0).split_once("  - {kernel").expect("a kernel").1.to_string();
+    let other = more.replace("hotspot", "other").replace("launch: 0", "launch: 2");
+    let file =
+        folder.write("two.yaml", &format!("{}  - {{kernel{more}  - {{kernel{other}", data("hotspot", 1)));
+    let words = ["study", "silicon", "--workloads", "--data", &file];
+    let vary = ["--sensitivity", "--by", "2", "--parameter", "memory.l2.hit_latency", "--parameter"];
+    let vary = [&words[..], &vary, &["sm.barrier_latency"]].concat();
+    let found = common::json(&warpsim(&[&vary[..], &["--json"]].concat()));
+    let effects = found["effects"].as_array().expect("effects");
+    let latency =
+        effects.iter().find(|effect| effect["set"][0].as_str().is_some_and(|set| set.contains("l2.")));
+    let kernels = latency.expect("one of L2")["kernels"].as_array().expect("kernels");
+    let shown = text(&warpsim(&vary).stdout);
+    assert_eq!(kernels.len(), 2, "{kernels:?}");
+    assert_ne!(kernels[0]["change"], kernels[1]["change"]);
+    for kernel in kernels {
+        let change = format!("{:+.1} %", kernel["change"].as_f64().expect("a change"));
+        let row = format!("hotspot {} card", kernel["launch"]);
+        let plain = |line: &str| line.replace('|', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut lines = shown.lines().map(plain).filter(|line| line.contains(&row));
+        let line = lines.next().unwrap_or_else(|| panic!("{row}: {shown}"));
+        assert!(line.contains(&format!("memory.l2.hit_latency=492 {change}")), "{line}");
+    }
+    // What could not be compared at all is said once.
+    assert_eq!(found["not_compared"].as_array().map(Vec::len), Some(1), "{}", found["not_compared"]);
 }
 
 /// The same launch with an operation of the model switched off or a key changed, against runs with these settings.

@@ -147,6 +147,12 @@ fn opening(found: &Value, names: [&str; 2], reports: &[Value; 2]) {
             "{words}"
         );
     }
+    let models = list(own, "models");
+    assert_eq!(models.len(), 2);
+    for words in models {
+        let words = words.as_str().expect("words");
+        assert!(words.starts_with("Model of gtx480: nothing of it was compared with hardware; "), "{words}");
+    }
     let findings = list(own, "findings");
     assert!(findings.iter().any(|finding| finding["kind"] == "divergence"));
     for finding in findings {

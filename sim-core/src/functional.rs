@@ -47,9 +47,9 @@ impl Issuer for Counting<'_> {
     }
 
     #[inline(always)]
-    fn executed(self, Executed { decoded, mask, exec, turns, .. }: Executed<'_>) -> bool {
+    fn executed(self, Executed { decoded, mask, exec, timing, .. }: Executed<'_>) -> bool {
         self.counts.count(decoded, [exec.count_ones(), mask.count_ones()]);
-        turns > 0
+        timing.turns > 0
     }
 }
 

@@ -180,9 +180,9 @@ fn span_at(source: &Source, line: u32, column: u32) -> Span {
     Span { start: at, end: at + word.max(1) as u32 }
 }
 
-/// Where keys of a file stand: block mappings by indentation, flow mappings on one line. That is
-/// how chip and workload files are written; a file in another style has no places.
-fn entries(source: &Source) -> Vec<(Vec<&str>, Span, Span)> {
+/// The paths of the keys of a file, where each stands and where its value does: block mappings by indentation, flow mappings on
+/// one line. That is how chip and workload files are written; a file in another style has no places.
+pub fn entries(source: &Source) -> Vec<(Vec<&str>, Span, Span)> {
     let mut out = Vec::new();
     let mut open: Vec<(usize, &str)> = Vec::new();
     let mut offset = 0;

@@ -14,6 +14,7 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::workload::{Schedule, UndefinedValues, WorkloadSpec};
 
 use crate::chip_for::fits_host;
+use crate::configs::CHIPS;
 use crate::known::{Digest, Known, KnownChip};
 use crate::memory;
 use crate::request::{Request, SchedulerChoice, Setting};
@@ -132,6 +133,8 @@ pub struct Configured {
     pub costs: Arc<IsaCosts>,
     /// How it runs.
     pub options: Options,
+    /// The file of the chip, where it is none of those that ship.
+    pub chip_file: Option<String>,
     /// The scheduler as it was written.
     pub scheduler: String,
     /// What was changed of the chip.
@@ -195,6 +198,7 @@ impl Configured {
         options: impl FnOnce(PolicyChoice, &SchedulerChoice) -> Options,
     ) -> Result<Self, Vec<Diagnostic>> {
         let one = |e: Diagnostic| vec![e];
+        let chip_file = (!CHIPS.iter().any(|(shipped, _)| *shipped == chip)).then(|| chip.to_string());
         let KnownChip { spec: chip, costs, digest } = known.chip(chip, set)?;
         fits_host(&chip, memory::left())?;
         let policy = how.policy.map_or_else(|| PolicyChoice::parse(&chip.default_policy), Ok).map_err(one)?;
@@ -206,6 +210,7 @@ impl Configured {
             options,
             chip,
             costs,
+            chip_file,
             scheduler: scheduler.written,
             set: set.iter().map(|(path, value)| ((*path).to_string(), (*value).to_string())).collect(),
             functional: how.functional,

@@ -205,6 +205,7 @@ impl Device {
             workload: program.to_string(),
             variant: "cuda".to_string(),
             chip: configured.chip.name.clone(),
+            chip_file: configured.chip_file.clone(),
             chosen: None,
             policy: configured.options.policy.canonical(),
             scheduler: configured.scheduler.clone(),

@@ -120,9 +120,12 @@ fn file() -> Result<File, Vec<Diagnostic>> {
 
 /// The parts of a chip's model with a figure that must lie within a tolerance of one measured on hardware, and those that are
 /// compared with one besides, each in the order of the file.
+///
+/// # Errors
+/// What is wrong with the measurements.
 #[cfg(test)]
-pub(crate) fn parts(chip: &str) -> (Vec<String>, Vec<String>) {
-    let file = file().unwrap_or_else(|errors| panic!("{}", errors[0]));
+pub(crate) fn parts(chip: &str) -> Result<(Vec<String>, Vec<String>), Vec<Diagnostic>> {
+    let file = file()?;
     let (mut held, mut compared): (Vec<String>, Vec<String>) = Default::default();
     for measurement in &file.measurements {
         let on_hardware =
@@ -135,7 +138,7 @@ pub(crate) fn parts(chip: &str) -> (Vec<String>, Vec<String>) {
         }
     }
     compared.retain(|part| !held.contains(part));
-    (held, compared)
+    Ok((held, compared))
 }
 
 /// The rows of the study.

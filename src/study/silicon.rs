@@ -56,6 +56,15 @@ pub struct Row {
     source: String,
 }
 
+/// What tells rows apart: program, kernel, machine and launch.
+type Key<'r> = (&'r str, &'r str, &'r str, Option<usize>);
+
+impl Row {
+    fn key(&self) -> Key<'_> {
+        (&self.program, &self.kernel, &self.machine, self.launch)
+    }
+}
+
 /// A run of a program on a machine.
 struct Job<'f> {
     measured: &'f Measured,
@@ -82,13 +91,16 @@ pub fn run(args: &SiliconArgs) -> u8 {
 }
 
 /// How many kernels and launches were measured on the machines that a chip stands for.
+///
+/// # Errors
+/// What is wrong with the measurements.
 #[cfg(test)]
-pub(crate) fn measured(chip: &str) -> usize {
-    let file = read(&Source::new("data/silicon.yaml", DATA)).unwrap_or_else(|errors| panic!("{}", errors[0]));
+pub(crate) fn measured(chip: &str) -> Result<usize, Vec<Diagnostic>> {
+    let file = read(&Source::new("data/silicon.yaml", DATA))?;
     let here = |name: &&String| file.machines[*name].chip == chip;
     let programs = file.programs.iter().flat_map(|program| &program.kernels).flat_map(|k| k.measured.keys());
     let workloads = file.workloads.iter().flat_map(|run| &run.kernels).flat_map(|k| k.measured.keys());
-    programs.chain(workloads).filter(here).count()
+    Ok(programs.chain(workloads).filter(here).count())
 }
 
 /// The rows of the programs that are there, or of the workloads, the worst first, and what could not be compared.
@@ -122,6 +134,9 @@ pub fn study(args: &SiliconArgs, progress: Progress<'_>) -> Result<(Vec<Row>, Ve
                 jobs_to_do.push(Job { measured, file: program.clone(), name, machine });
             }
         }
+    }
+    if let (Some(only), true) = (&args.only, file.programs.is_empty()) {
+        return Err(wrong(format!("no program that matches `{only}` was measured")));
     }
     if jobs_to_do.is_empty() {
         let message = format!("{} has none of the programs that were measured", args.programs.display());

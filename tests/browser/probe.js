@@ -65,6 +65,7 @@
     series: [...node.querySelectorAll('polyline[data-series]')].map((line) => [line.closest('figure').dataset.figure, line.dataset.series, Number(line.dataset.samples)]),
     findings: [...node.querySelectorAll('.findings > li')].map((item) => ({ kind: item.dataset.kind, share: item.dataset.share, text: item.textContent, links: [...item.querySelectorAll('a')].map((a) => [a.getAttribute('href'), document.querySelector(a.getAttribute('href')) !== null]) })),
     captions: [...node.querySelectorAll('figcaption')].map((words) => words.textContent),
+    models: [...node.querySelectorAll('.model')].map((words) => words.textContent),
     verdicts: [...node.querySelectorAll('.verdict')].map((words) => words.textContent),
     tiles: Object.fromEntries([...node.querySelectorAll('[data-tile]')].map((tile) => [tile.dataset.tile, tile.querySelector('strong').dataset.value])),
     folded: [...node.querySelectorAll('details:not([open]) table')].map((table) => table.caption.textContent),

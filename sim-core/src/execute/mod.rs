@@ -71,6 +71,13 @@ pub struct Executed<'r> {
     pub mask: LaneMask,
     /// Of these, those that executed it; of a branch, those that take the branch of the source.
     pub exec: LaneMask,
+    /// What it comes to for the time.
+    pub timing: Timing,
+}
+
+/// What an operation that a step has executed comes to for the time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timing {
     /// Where a branch has led.
     pub jump: Option<Pc>,
     /// It brought the split to where its policy has a say.
@@ -144,22 +151,9 @@ impl<P: Reconvergence> Resident<P> {
         if let Some(lane) = decoded.lane {
             let arrived = self.policy.advance(split);
             let (latency, occupancy) = (decoded.latency.into(), decoded.initiation.into());
-            let (blocks, jump) = (&*self.blocks, None);
-            let turns = 0;
-            let done = issuer.executed(Executed {
-                warp: &mut *warp,
-                w,
-                blocks,
-                kernel,
-                decoded,
-                mask,
-                exec,
-                jump,
-                arrived,
-                latency,
-                occupancy,
-                turns,
-            });
+            let timing = Timing { arrived, latency, occupancy, ..Timing::default() };
+            let (blocks, warp) = (&*self.blocks, &mut *warp);
+            let done = issuer.executed(Executed { warp, w, blocks, kernel, decoded, mask, exec, timing });
             // The lanes come last: no time depends on their values, and the host has little to keep over the call.
             let mut file = LaneFile { rows: &mut warp.rows, consts: &kernel.consts, preds: &mut warp.preds };
             // SAFETY: `Code::new` resolved the function for an instruction set that
@@ -188,21 +182,9 @@ impl<P: Reconvergence> Resident<P> {
             let (latency, occupancy) =
                 (world.latency.shared + turns - 1, turns.max(decoded.initiation.into()));
             let arrived = self.policy.advance(split);
-            let (blocks, jump) = (&*self.blocks, None);
-            let done = issuer.executed(Executed {
-                warp,
-                w,
-                blocks,
-                kernel,
-                decoded,
-                mask,
-                exec,
-                jump,
-                arrived,
-                latency,
-                occupancy,
-                turns,
-            });
+            let timing = Timing { arrived, latency, occupancy, turns, jump: None };
+            let blocks = &*self.blocks;
+            let done = issuer.executed(Executed { warp, w, blocks, kernel, decoded, mask, exec, timing });
             return self.advanced(split, w, arrived, done);
         }
         let together = (exec == mask || exec == 0) && check != Check::Full && self.observed.is_none();
@@ -220,23 +202,10 @@ impl<P: Reconvergence> Resident<P> {
                     warp.branched |= mask;
                 }
                 exec = if decoded.inverted { mask & !exec } else { exec };
-                let (latency, turns, arrived) = (0, 0, false);
                 let (occupancy, jump) = (decoded.initiation.into(), Some(target));
+                let timing = Timing { jump, occupancy, ..Timing::default() };
                 let blocks = &*self.blocks;
-                let done = issuer.executed(Executed {
-                    warp,
-                    w,
-                    blocks,
-                    kernel,
-                    decoded,
-                    mask,
-                    exec,
-                    jump,
-                    arrived,
-                    latency,
-                    occupancy,
-                    turns,
-                });
+                let done = issuer.executed(Executed { warp, w, blocks, kernel, decoded, mask, exec, timing });
                 return Ok(Stepped::Data(done));
             }
         }

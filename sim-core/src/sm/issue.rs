@@ -17,7 +17,7 @@ use crate::block::Block;
 use crate::code::{Code, DecodedOp, Drain, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
-use crate::execute::{Executed, Issuer, Step, Stepped};
+use crate::execute::{Executed, Issuer, Step, Stepped, Timing};
 use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Reconvergence, SplitId};
 use crate::scoreboard::Readiness;
@@ -104,8 +104,8 @@ impl Issuer for Issue<'_> {
 
     #[inline(always)]
     fn executed(self, data: Executed<'_>) -> (Next, u8, u8) {
-        let Executed { warp, w, blocks, kernel, decoded, mask, exec, jump, arrived, .. } = data;
-        let Executed { latency, occupancy, turns, .. } = data;
+        let Executed { warp, w, blocks, kernel, decoded, mask, exec, timing } = data;
+        let Timing { jump, arrived, latency, occupancy, turns } = timing;
         let Self { now, pc, .. } = self;
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(decoded, lanes);

@@ -69,7 +69,7 @@
         finding.lines.length > 0 && el('ul', {}, finding.lines.map((line) =>
           el('li', {}, `${line.part.toFixed(0)}${THIN}% at `, place(run, i, line))))))),
       list.length > 0 && !profiled && el('p', { class: 'dim' }, 'A run with ', el('code', {}, '--profile'), ' names the lines at fault.'),
-      run.model && el('p', { class: 'dim' }, `${run.model[0].toUpperCase()}${run.model.slice(1)}.`),
+      run.model && el('p', { class: 'dim model' }, `${run.model[0].toUpperCase()}${run.model.slice(1)}.`),
     ];
   }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
 use super::measurements::wrong;
-use super::{Row, study};
+use super::{Key, Row, study};
 use crate::cli::study::SiliconArgs;
 use crate::configs::ChipFile;
 use crate::console::{status, table};
@@ -47,6 +47,10 @@ struct Variant {
 struct Change {
     program: String,
     kernel: String,
+    machine: String,
+    /// Of a workload, the number of the launch among all of its run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launch: Option<usize>,
     /// Per cent of the cycles with nothing changed.
     change: f64,
 }
@@ -108,8 +112,14 @@ pub(super) fn run(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> Resu
                 break;
             }
             let effect = variant.and_then(|variant| effect(chip, &variant, args, &base, &known));
+            if interrupted() {
+                // Some of its runs may have been stopped.
+                break;
+            }
             match effect {
-                Ok(effect) => {
+                Ok((effect, failed)) => {
+                    let new = failed.into_iter().filter(|text| !failures.contains(text));
+                    left_out.extend(new.map(|text| format!("{chip}, {}: {text}", effect.name)));
                     eprintln!(
                         "{chip}, {}: mean absolute error {:.1} to {:.1} %",
                         effect.name, effect.before.mean_absolute_error, effect.after.mean_absolute_error
@@ -149,7 +159,7 @@ fn scaled(old: &str, by: f64) -> Option<String> {
     if let Ok(whole) = old.parse::<u64>() {
         let new = (whole as f64 * by).round() as u64;
         let new = match new == whole {
-            true if by > 1.0 => whole + 1,
+            true if by > 1.0 => whole.checked_add(1)?,
             true => whole.checked_sub(1)?,
             false => new,
         };
@@ -160,7 +170,7 @@ fn scaled(old: &str, by: f64) -> Option<String> {
     Some(((number * by * 1e6).round() / 1e6).to_string()).filter(|new| new != "0" && new != old)
 }
 
-/// The comparison with a variant of a chip.
+/// The comparison with a variant of a chip, and what went wrong with single rows.
 ///
 /// # Errors
 /// Why there is none.
@@ -170,7 +180,7 @@ fn effect(
     args: &SiliconArgs,
     base: &[&Row],
     known: &Known,
-) -> Result<Effect, String> {
+) -> Result<(Effect, Vec<String>), String> {
     let bad = |errors: Vec<Diagnostic>| {
         let first = errors.first().map_or_else(String::new, |error| error.message.clone());
         format!("{}: {first}", variant.name)
@@ -179,20 +189,16 @@ fn effect(
     let parsed: Result<Vec<Setting>, Diagnostic> = set.iter().map(|text| Setting::parse(text)).collect();
     let parsed = parsed.map_err(|error| bad(vec![error]))?;
     let pairs: Vec<(&str, &str)> = parsed.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
-    let as_it_is = &pairs[..args.set.len()];
-    let digest = |set: &[(&str, &str)]| {
-        known.chip(chip, set).map(|chip| chip.digest.of(&*chip.spec).to_string()).map_err(bad)
-    };
-    if digest(&pairs)? == digest(as_it_is)? {
+    let spec = |set: &[(&str, &str)]| known.chip(chip, set).map(|chip| chip.spec).map_err(bad);
+    if spec(&pairs)? == spec(&pairs[..args.set.len()])? {
         return Err(format!("{}: the chip has it so", variant.name));
     }
     let args = SiliconArgs { chip: vec![chip.to_string()], set, ..args.clone() };
     let (rows, failures) = study(&args, &|_, _| {}).map_err(bad)?;
-    let same = |a: &Row, b: &Row| (&a.program, &a.kernel, &a.machine) == (&b.program, &b.kernel, &b.machine);
     let mut pairs: Vec<(&Row, &Row)> = Vec::new();
     let mut rest: Vec<&Row> = rows.iter().collect();
     for old in base {
-        if let Some(at) = rest.iter().position(|new| same(old, new) && old.launch == new.launch) {
+        if let Some(at) = rest.iter().position(|new| old.key() == new.key()) {
             pairs.push((old, rest.swap_remove(at)));
         }
     }
@@ -200,7 +206,14 @@ fn effect(
         let first = failures.first().map_or("no kernel was compared", String::as_str);
         return Err(format!("{}: {first}", variant.name));
     }
-    Ok(Effect::of(chip, variant, &pairs))
+    Ok((Effect::of(chip, variant, &pairs), failures))
+}
+
+impl Change {
+    /// Which row it is of.
+    fn key(&self) -> Key<'_> {
+        (&self.program, &self.kernel, &self.machine, self.launch)
+    }
 }
 
 impl Effect {
@@ -212,6 +225,8 @@ impl Effect {
         let change = |(old, new): &(&Row, &Row)| Change {
             program: old.program.clone(),
             kernel: old.kernel.clone(),
+            machine: old.machine.clone(),
+            launch: old.launch,
             change: 100.0 * (new.cycles / old.cycles - 1.0),
         };
         let mut kernels: Vec<Change> = pairs.iter().map(change).collect();
@@ -278,12 +293,11 @@ const MOST: usize = 3;
 
 /// For each kernel, the keys that its cycles depend on most.
 fn by_kernel(rows: &[Row], effects: &[Effect]) -> String {
-    let mut out = table(&["program", "kernel", "chip", "error", "changes most with"]);
+    let mut out = table(&["program", "kernel", "launch", "machine", "error", "changes most with"]);
     for row in rows {
         let own = |effect: &Effect| {
-            let of_row = |k: &&Change| k.program == row.program && k.kernel == row.kernel;
-            let change = effect.kernels.iter().find(of_row)?.change;
-            (effect.chip == row.chip).then(|| (change, effect.set.join(" ")))
+            let change = effect.kernels.iter().find(|change| change.key() == row.key())?.change;
+            Some((change, effect.set.join(" ")))
         };
         let mut keys: Vec<(f64, String)> = effects.iter().filter_map(own).collect();
         keys.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()));
@@ -292,7 +306,8 @@ fn by_kernel(rows: &[Row], effects: &[Effect]) -> String {
         out.add_row([
             row.program.clone(),
             row.kernel.clone(),
-            row.chip.clone(),
+            row.launch.map_or("all".to_string(), |launch| launch.to_string()),
+            row.machine.clone(),
             format!("{:+.1} %", 100.0 * (row.ratio - 1.0)),
             told.join(", "),
         ]);
@@ -317,10 +332,8 @@ mod tests {
         let other = |chip: &str, set: &[String]| {
             let set: Vec<Setting> = set.iter().map(|s| Setting::parse(s).expect("a setting")).collect();
             let set: Vec<(&str, &str)> = set.iter().map(|s| (s.key.as_str(), s.value.as_str())).collect();
-            let digest = |set: &[(&str, &str)]| {
-                known.chip(chip, set).map(|chip| chip.digest.of(&*chip.spec).to_string())
-            };
-            digest(&set).is_ok_and(|digest_of| digest_of != digest(&[]).expect("the chip is right"))
+            let spec = |set: &[(&str, &str)]| known.chip(chip, set).map(|chip| chip.spec);
+            spec(&set).is_ok_and(|changed| changed != spec(&[]).expect("the chip is right"))
         };
         for Mechanism { name, without } in &file.mechanisms {
             assert!(other("h100", without) || other("qv100", without), "{name}");
@@ -344,6 +357,7 @@ mod tests {
         assert_eq!(of("1", 1.25).as_deref(), Some("2"));
         assert_eq!(of("1", 0.9).as_deref(), Some("0"));
         assert_eq!(of("3", 0.5).as_deref(), Some("2"));
+        assert_eq!(of("18446744073709551615", 1.25), None);
         assert_eq!(of("1.5", 2.0).as_deref(), Some("3"));
         assert_eq!(of("1.39", 1.25).as_deref(), Some("1.7375"));
         assert_eq!((of("0", 1.25), of("null", 1.25), of("words", 2.0)), (None, None, None));
@@ -370,7 +384,8 @@ mod tests {
             let variant = Variant { name: "a part".into(), set: vec![set.into()] };
             effect("h100", &variant, &only, &base, &known)
         };
-        let found = without("memory.l2.hit_latency=600").expect("it can be");
+        let (found, failed) = without("memory.l2.hit_latency=600").expect("it can be");
+        assert!(failed.is_empty(), "{failed:?}");
         assert_eq!((found.before.count, found.kernels.len()), (rows.len(), rows.len()));
         assert!(found.kernels.iter().all(|kernel| kernel.change > 0.0), "{found:?}");
         let (old, new) = (found.before.geometric_mean_ratio, found.after.geometric_mean_ratio);
