@@ -10,6 +10,7 @@ fn spec(ways: u32) -> CacheSpec {
         set_aside_ways: None,
         dirty_ways: None,
         equal_stores_stay_clean: true,
+        write_allocate: false,
         size_bytes: 16384,
         ways,
         sector_bytes: 128,

@@ -1,7 +1,9 @@
 //! What was measured on an H100 (data/h100/microbenchmarks.jsonl), to the cycle: barriers, and chains of operations of two
-//! pipelines.
+//! pipelines; and whole kernels within a tolerance.
 
 #![allow(missing_docs, reason = "tests")]
+
+mod common;
 
 use sim_frontend::diagnostic::Source;
 use warpsim::device::{Device, DeviceRequest, Kernel};
@@ -51,5 +53,20 @@ fn pairs_of_dependent_operations_take_longer_across_pipelines() {
     {
         let ours = cycles(&pair.concat(), 32);
         assert!((ours - measured).abs() <= 0.1, "{pair:?}: {ours}, measured {measured}");
+    }
+}
+
+/// Kernels of few warps, whose time is that of their chains: as they are ordered, they take what data/silicon.yaml says that they
+/// take on an H100. So does one whose threads load what they have stored.
+#[test]
+fn kernels_of_few_warps_take_their_time() {
+    /// Cycles that an empty kernel takes by the profiler.
+    const LAUNCH: f64 = 4450.0;
+    for (workload, measured) in [("nbody", 28_606.0), ("sgemm_tiled", 12_154.0), ("sha256", 23_484.0)] {
+        let words = [workload, "--chip", "h100", "--set", "memory.copies_fill_l2=false", "--json"];
+        let report = common::json(&common::warpsim(&[&["run"], &words[..]].concat()));
+        let ours = report["cycles"].as_f64().expect("cycles") + LAUNCH;
+        let error = ours / measured - 1.0;
+        assert!(error.abs() < 0.12, "{workload}: {ours}, measured {measured}");
     }
 }

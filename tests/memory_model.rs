@@ -112,7 +112,7 @@ fn planted_faults_of_the_protocol_are_found() {
         ("ld.global.acquire.gpu", "thesis/ld_acquire", "flushL1;\n", "", "mp/mp-release-acquire"),
         ("atom.global.acquire.gpu", "thesis/atom_acquire", "flushL1;\n", "", "atomics/cas-spinlock"),
         ("fence.gpu", "volta/fence", "flushL1;\n", "", "mp/mp-fences"),
-        ("st.global.wb", "volta/st_global", "writeThroughL1;\n", "", "coherence"),
+        ("st.global.wb", "volta/st_global", "writeAllocateL1;\n", "", "coherence"),
     ] {
         let text = program(path);
         let broken = text.replace(from, to);

@@ -104,6 +104,8 @@ pub struct Cache {
     most_dirty: u32,
     /// A store of the bytes that are there already leaves a line clean.
     equal_clean: bool,
+    /// `writeAllocateL1` takes a line where there is none.
+    write_allocate: bool,
     ways: usize,
     sets: u64,
     index: IndexFunction,
@@ -157,6 +159,7 @@ impl Cache {
         held.resize(number as usize, 0);
         (*ways, *sets) = (spec.ways as usize, u64::from(number));
         let Self { index, by_sets, fold, stats, changes, stores, most_dirty, equal_clean, .. } = self;
+        self.write_allocate = spec.write_allocate;
         *most_dirty = spec.dirty_ways.unwrap_or(u32::MAX);
         *equal_clean = spec.equal_stores_stay_clean;
         (*index, *by_sets) = (spec.index, Divisor::new(u64::from(number)));
@@ -176,6 +179,7 @@ impl Cache {
             held: Vec::new(),
             most_dirty: 0,
             equal_clean: true,
+            write_allocate: false,
             lines: Vec::new(),
             data: Vec::new(),
             ways: 0,
@@ -238,6 +242,14 @@ impl Cache {
         })
     }
 
+    /// The first of the masks of which [`is_cached`](Self::is_cached) holds.
+    #[inline]
+    pub fn held_of(&self, set: u64, line: u64, masks: [ByteMask; 2]) -> Option<ByteMask> {
+        let line = &self.lines[self.find(set, line)?];
+        let missing = |mask: &ByteMask| mask & !(line.valid | line.filling) != 0;
+        masks.into_iter().find(|mask| !line.flushed && !missing(mask))
+    }
+
     /// The way that a reservation replaces: an unused one, else the least recently used evictable one; lines
     /// of class `first` are replaced before others.
     fn victim(&self, set: u64) -> Option<usize> {
@@ -280,6 +292,13 @@ impl Cache {
         self.tags[i] = short(line);
     }
 
+    /// A way that can be evicted, assigned to `line`.
+    fn taken(&mut self, set: u64, line: u64) -> Option<usize> {
+        let i = self.victim(set)?;
+        self.take(set, i, line);
+        Some(i)
+    }
+
     /// Marks way `i` as unused.
     fn drop_line(&mut self, set: u64, i: usize) {
         let old = std::mem::replace(&mut self.lines[i], INIT);
@@ -299,11 +318,10 @@ impl Cache {
             }
             Some(i) => i,
             None => {
-                let Some(i) = self.victim(set) else {
+                let Some(i) = self.taken(set, line) else {
                     self.stats.reservation_fails += 1;
                     return Outcome::Defer;
                 };
-                self.take(set, i, line);
                 i
             }
         };
@@ -367,11 +385,10 @@ impl Cache {
         let i = match found {
             Some(i) => i,
             None => {
-                let Some(i) = self.victim(set) else {
+                let Some(i) = self.taken(set, line) else {
                     self.stats.reservation_fails += 1;
                     return Outcome::Defer;
                 };
-                self.take(set, i, line);
                 i
             }
         };
@@ -395,6 +412,16 @@ impl Cache {
             copy(&mut self.data[i], data, mask);
             self.lines[i].valid |= mask;
         }
+    }
+
+    /// `writeAllocateL1`: `writeThroughL1`, but that the line is taken first where it is absent and a way can be evicted. In
+    /// a cache whose stores take no lines it is `writeThroughL1`.
+    pub fn write_allocate(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) {
+        if self.write_allocate {
+            let Some(i) = self.find(set, line).or_else(|| self.taken(set, line)) else { return };
+            self.order.used(set as usize, i);
+        }
+        self.write_through(set, line, mask, data);
     }
 
     /// `update`: fills in the fetched bytes, except those written in the meantime [cache-update].

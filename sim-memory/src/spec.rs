@@ -71,6 +71,10 @@ pub struct CacheSpec {
     /// is written back like any that was stored to.
     #[serde(default = "yes")]
     pub equal_stores_stay_clean: bool,
+    /// A store takes a line of a write-through L1 where it finds none: what it writes is valid and clean there, and a load
+    /// fetches the rest of a sector when it needs it. Otherwise it only brings bytes up to date that L1 holds.
+    #[serde(default)]
+    pub write_allocate: bool,
 }
 
 fn yes() -> bool {

@@ -138,6 +138,15 @@ impl Cache {
         }
     }
 
+    /// The line is taken where there is none and a place is free or can be made so without a write-back.
+    fn write_allocate(&mut self, address: u64, value: &Line) {
+        let absent = self.set(address).0.iter().all(|line| line.address != address);
+        if absent && self.place(address) == Done::Deferred {
+            return;
+        }
+        self.used(address).value = Some(*value);
+    }
+
     fn evict(&mut self, address: u64) {
         self.set(address).0.retain(|line| {
             assert!(line.address != address || !line.dirty && line.pins == 0, "never deferred here");
@@ -263,6 +272,7 @@ impl Environment {
             OpExp::UpdateL1 => self.l1[i.sm].update(at, &i.value),
             OpExp::UpdateL2 => self.l2.update(at, &i.value),
             OpExp::WriteThroughL1 => self.l1[i.sm].write_through(at, &i.data),
+            OpExp::WriteAllocateL1 => self.l1[i.sm].write_allocate(at, &i.data),
             OpExp::EvictL1 => self.l1[i.sm].evict(at),
             OpExp::EvictL2 => self.l2.evict(at),
             OpExp::DiscardL1 => self.l1[i.sm].discard(at),

@@ -1,7 +1,7 @@
 //! The order of instructions within a basic block, as NVIDIA's assembler schedules them: those on which the most time depends
 //! come first, so that loads begin before what does not wait for them, as long as registers are found for their results.
 //! A list scheduler (Gibbons and Muchnick, Efficient Instruction Scheduling for a Pipelined Architecture, 1986) with a limit on
-//! the words that are live.
+//! the words that are live. It is tried with several limits, and on several stretches of the text at a time.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::isa::Root;
 use crate::program::{Extra, MemoryOp, OpClass};
 use sim_memory::vocabulary::{Semantics, StateSpace};
 
-/// Words of registers of a thread up to which results may be early: with them an SM of 64 K registers is full of warps.
+/// Words of registers of a thread with which an SM of 64 K registers is full of warps.
 const WORDS: i64 = 32;
 
 /// Instructions that are ordered at a time; longer blocks are ordered piece by piece.
@@ -21,6 +21,14 @@ const PIECE: usize = 256;
 
 /// Instructions that are compared at a time, the first of those that may come next.
 const COMPARED: usize = 48;
+
+/// How far apart in the text the instructions are, from the first that is left on, of which the next one is chosen: in a
+/// short stretch few values are live, in a long one loads begin early. Each is tried.
+const STRETCHES: [usize; 5] = [PIECE, 64, 32, 16, 8];
+
+/// Words up to which results may be early. Some of those counted here are held elsewhere on the machine: addresses of
+/// shared memory have one word there, and values that all threads share have registers of their own from 7.5 on.
+const LIMITS: [i64; 2] = [WORDS, WORDS + WORDS / 2];
 
 /// Orders the instructions of every block; returns how many blocks have another order.
 pub fn schedule(func: &mut Func) -> u32 {
@@ -153,6 +161,7 @@ fn latency(inst: &Inst) -> u32 {
 }
 
 /// Instructions between two that stay where they are.
+#[derive(Clone)]
 struct Piece<'p> {
     insts: &'p [Inst],
     /// By instruction: those that come after it, with the cycles between.
@@ -309,16 +318,29 @@ impl<'p> Piece<'p> {
         growth
     }
 
-    /// The instructions in their new order.
-    fn ordered(mut self) -> Vec<usize> {
+    /// The instructions in their new order: of those of all stretches, the one that takes the least time with the fewest
+    /// registers. Registers beyond those of a full SM take warps away, in proportion.
+    fn ordered(self) -> Vec<usize> {
+        // Stretches that have all of a short piece are one.
+        let all = STRETCHES.iter().filter(|stretch| **stretch >= self.insts.len()).count();
+        let stretches = &STRETCHES[all.saturating_sub(1)..];
+        let tried = stretches.iter().flat_map(|stretch| LIMITS.map(|limit| (*stretch, limit)));
+        let orders = tried.map(|(stretch, limit)| self.clone().within(stretch, limit));
+        // Of equals the first: the longest stretch, the fewest words.
+        orders.min_by_key(Order::cost).map(|order| order.insts).unwrap_or_default()
+    }
+
+    /// An order in which no instruction comes that is a stretch or more behind the first that is left.
+    fn within(mut self, stretch: usize, limit: i64) -> Order {
         let n = self.insts.len();
         let mut ready: Vec<usize> = (0..n).filter(|i| self.before[*i] == 0).collect();
         let mut earliest = vec![0u32; n];
         let mut order = Vec::with_capacity(n);
-        let mut now = 0;
-        while !ready.is_empty() {
-            let room = WORDS - self.live;
-            let choice = ready.iter().enumerate().take(COMPARED).map(|(place, &i)| {
+        let (mut now, mut done, mut most) = (0, 0, self.live);
+        while let Some(&first) = ready.first() {
+            let room = limit - self.live;
+            let near = ready.partition_point(|i| *i < first + stretch);
+            let choice = ready.iter().enumerate().take(near.min(COMPARED)).map(|(place, &i)| {
                 count(1);
                 let growth = self.growth(i);
                 // What needs no more room than there is comes first, then what waits least, then what most waits for.
@@ -332,7 +354,9 @@ impl<'p> Piece<'p> {
             let Some((_, place)) = choice.max() else { break };
             let i = ready.remove(place);
             now = earliest[i].max(now) + 1;
+            done = done.max(now + latency(&self.insts[i]));
             self.live += self.growth(i);
+            most = most.max(self.live);
             for reg in self.reads[i].clone() {
                 self.left[reg] -= 1;
                 if self.left[reg] == 0 && !self.outlives[reg] {
@@ -352,7 +376,26 @@ impl<'p> Piece<'p> {
             }
             order.push(i);
         }
-        order
+        Order { insts: order, issued: now, done, words: most }
+    }
+}
+
+/// An order of the instructions of a piece, by their numbers, with what it costs.
+struct Order {
+    insts: Vec<usize>,
+    /// Cycles until the last one has issued.
+    issued: u32,
+    /// Cycles until the last result can be used.
+    done: u32,
+    /// Words that are live at the most.
+    words: i64,
+}
+
+impl Order {
+    /// Time and registers together: beyond those of a full SM, they take warps away in proportion. What comes next may wait
+    /// for the last result, or may not.
+    fn cost(&self) -> i64 {
+        i64::from(self.issued + self.done) * self.words.max(WORDS)
     }
 }
 

@@ -10,7 +10,8 @@ use crate::line::{LINE_BYTES, LineData};
 impl BorshSerialize for Cache {
     fn serialize<W: Write>(&self, writer: &mut W) -> Result<()> {
         let Self { tags: _, lines, data, order, classed, dirty_sets, dirty_lines, held, stats, .. } = self;
-        let Self { most_dirty, equal_clean, ways, sets, index, by_sets, fold, changes, stores, .. } = self;
+        let Self { most_dirty, equal_clean, write_allocate, ways, sets, .. } = self;
+        let Self { index, by_sets, fold, changes, stores, .. } = self;
         let held_lines = || (0..).zip(lines).zip(data).filter(|((_, line), _)| **line != INIT);
         (lines.len() as u64, held_lines().count() as u64).serialize(writer)?;
         for ((i, line), data) in held_lines() {
@@ -18,7 +19,7 @@ impl BorshSerialize for Cache {
             (i, line, data).serialize(writer)?;
         }
         (order, classed, dirty_sets, dirty_lines, held).serialize(writer)?;
-        (most_dirty, equal_clean, ways, sets, index, by_sets, fold).serialize(writer)?;
+        (most_dirty, equal_clean, write_allocate, ways, sets, index, by_sets, fold).serialize(writer)?;
         (stats, changes, stores).serialize(writer)
     }
 }
@@ -36,7 +37,7 @@ impl BorshDeserialize for Cache {
         }
         let tags = lines.iter().map(|line| short(line.tag)).collect();
         let (order, classed, dirty_sets, dirty_lines, held) = BorshDeserialize::deserialize_reader(reader)?;
-        let (most_dirty, equal_clean, ways, sets, index, by_sets, fold) =
+        let (most_dirty, equal_clean, write_allocate, ways, sets, index, by_sets, fold) =
             BorshDeserialize::deserialize_reader(reader)?;
         let (stats, changes, stores) = BorshDeserialize::deserialize_reader(reader)?;
         Ok(Self {
@@ -50,6 +51,7 @@ impl BorshDeserialize for Cache {
             held,
             most_dirty,
             equal_clean,
+            write_allocate,
             ways,
             sets,
             index,

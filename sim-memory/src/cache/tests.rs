@@ -8,6 +8,7 @@ fn spec(ways: u32, sets: u32) -> CacheSpec {
         set_aside_ways: None,
         dirty_ways: None,
         equal_stores_stay_clean: true,
+        write_allocate: false,
         size_bytes: 128 * ways * sets,
         ways,
         sector_bytes: 128,
@@ -79,6 +80,41 @@ fn cache_update_keeps_what_was_written_through_meanwhile() {
     // An absent line stays absent.
     cache.write_through(0, 128, 0xff, &[9; 128]);
     assert!(!cache.is_cached(0, 128, 0xff));
+}
+
+/// A store of a cache whose stores take lines: its bytes are valid and clean, and the others are fetched by who needs them.
+/// Where no way can be evicted it takes none.
+#[test]
+fn cache_write_allocate_takes_a_line_of_what_is_written() {
+    let mut cache = Cache::new(&CacheSpec { write_allocate: true, ..spec(1, 1) });
+    let (mut pinned, mut data) = (false, [0; 128]);
+    cache.write_allocate(0, 0, 0xff, &[9; 128]);
+    assert_eq!(cache.write_back_one(0), None);
+    assert_eq!(cache.held_of(0, 0, [FULL, 0xf0]), Some(0xf0));
+    assert_eq!(cache.held_of(0, 0, [FULL, 0x1f0]), None);
+    assert_eq!(cache.reserve(0, 0, FULL, &mut pinned), Outcome::Done);
+    assert_eq!(cache.held_of(0, 0, [FULL, 0x1f0]), Some(FULL), "the rest is on its way");
+    assert_eq!(cache.update(0, 0, FULL, &[1; 128]), Outcome::Done);
+    // The line is pinned.
+    cache.write_allocate(0, 128, 0xff, &[9; 128]);
+    assert!(!cache.is_cached(0, 128, 0xff));
+    assert_eq!(cache.read(0, 0, FULL, &mut data, &mut pinned), Outcome::Done);
+    assert_eq!((data[7], data[8]), (9, 1));
+    cache.write_allocate(0, 128, 0xff, &[9; 128]);
+    assert!(cache.is_cached(0, 128, 0xff) && !cache.is_cached(0, 0, 0xff));
+    let mut other = Cache::new(&spec(1, 1));
+    other.write_allocate(0, 0, 0xff, &[9; 128]);
+    assert!(!other.is_cached(0, 0, 0xff));
+}
+
+/// The line that was stored to last is the last that goes.
+#[test]
+fn cache_write_allocate_uses_the_line() {
+    let mut cache = Cache::new(&CacheSpec { write_allocate: true, ..spec(2, 1) });
+    for line in [0, 128, 0, 256] {
+        cache.write_allocate(0, line, FULL, &[1; 128]);
+    }
+    assert_eq!([0, 128, 256].map(|line| cache.is_cached(0, line, FULL)), [true, false, true]);
 }
 
 #[test]
@@ -341,6 +377,7 @@ fn a_cache_at_rest_has_nothing_under_way() {
         set_aside_ways: None,
         dirty_ways: None,
         equal_stores_stay_clean: true,
+        write_allocate: false,
         size_bytes: 1024,
         ways: 4,
         sector_bytes: 32,

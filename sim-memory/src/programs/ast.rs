@@ -24,8 +24,9 @@ pub enum Room {
 
 macro_rules! operations {
     ($($variant:ident $name:literal $room:ident;)+) => {
-        /// Operational expressions: the 23 of the thesis and two extensions, `writeThroughL1` (write if cached;
-        /// the line stays clean) and `flushL1` [prog-opexp].
+        /// Operational expressions: the 23 of the thesis and three extensions, `writeThroughL1` (write if cached;
+        /// the line stays clean), `writeAllocateL1` (the same, and a line is taken where none is cached) and
+        /// `flushL1` [prog-opexp].
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are the thesis's")]
         pub enum OpExp {
@@ -72,6 +73,7 @@ operations! {
     ClassifyNormalL1 "classifyNormalL1" Sm;
     ClassifyNormalL2 "classifyNormalL2" Partition;
     WriteThroughL1 "writeThroughL1" Sm;
+    WriteAllocateL1 "writeAllocateL1" Sm;
     FlushL1 "flushL1" Sm;
 }
 

@@ -75,6 +75,7 @@ pub const TEXTS: &[(&str, &str)] = texts! {
     "volta/fence" => "volta/fence.mem",
     "volta/ld_local_lu" => "volta/ld_local_lu.mem",
     "volta/st_global" => "volta/st_global.mem",
+    "volta/st_global_cg" => "volta/st_global_cg.mem",
     "volta/st_global_cs" => "volta/st_global_cs.mem",
     "volta/st_global_wt" => "volta/st_global_wt.mem",
     "volta/st_local" => "volta/st_local.mem",

@@ -100,12 +100,12 @@ table! {
     LdLocalCv "ld.local.cv": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
     LdLocalVolatile "ld.local.volatile": "thesis/ld_ca", "thesis/ld_ca", "thesis/ld_ca", "tesla/ld";
     StGlobalWb "st.global.wb": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
-    StGlobalCg "st.global.cg": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StGlobalCg "st.global.cg": "thesis/st_global_wb", "fermi/st_global", "volta/st_global_cg", "tesla/st";
     StGlobalCs "st.global.cs": "thesis/st_global_cs", "fermi/st_global_cs", "volta/st_global_cs", "tesla/st";
     StGlobalWt "st.global.wt": "thesis/st_global_wt", "fermi/st_global_wt", "volta/st_global_wt", "tesla/st";
-    StGlobalVolatile "st.global.volatile": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
-    StGlobalRelaxed "st.global.relaxed": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
-    StGlobalRelease "st.global.release": "thesis/st_global_wb", "fermi/st_global", "volta/st_global", "tesla/st";
+    StGlobalVolatile "st.global.volatile": "thesis/st_global_wb", "fermi/st_global", "volta/st_global_cg", "tesla/st";
+    StGlobalRelaxed "st.global.relaxed": "thesis/st_global_wb", "fermi/st_global", "volta/st_global_cg", "tesla/st";
+    StGlobalRelease "st.global.release": "thesis/st_global_wb", "fermi/st_global", "volta/st_global_cg", "tesla/st";
     StLocalWb "st.local.wb": "thesis/st_local_wb", "fermi/st_local", "volta/st_local", "tesla/st";
     StLocalCg "st.local.cg": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local", "tesla/st";
     StLocalCs "st.local.cs": "thesis/st_local_cg", "fermi/st_local_cs", "volta/st_local", "tesla/st";

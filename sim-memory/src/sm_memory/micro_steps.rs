@@ -125,8 +125,12 @@ impl SmMemory {
             BExp::And(a, b) => self.evaluate(a, index) && self.evaluate(b, index),
             BExp::Or(a, b) => self.evaluate(a, index) || self.evaluate(b, index),
             BExp::IsCachedL1 => {
-                let instance = &self.instances[index];
-                let cached = self.l1.is_cached(instance.set, instance.line, instance.mask);
+                let instance = &mut self.instances[index];
+                let (mask, asked) = (instance.mask, instance.asked);
+                let held = self.l1.held_of(instance.set, instance.line, [mask, asked]);
+                let cached = held.is_some();
+                // Stores may have written what is needed of the sectors, and no more.
+                instance.mask = held.unwrap_or(mask);
                 self.l1.stats.looked_up(cached, instance.waited, instance.line >= LOCAL_PHYSICAL);
                 cached
             }
@@ -155,6 +159,10 @@ impl SmMemory {
             OpExp::WriteL1 => l1.write(i.set, i.line, i.asked, data),
             OpExp::WriteThroughL1 => {
                 l1.write_through(i.set, i.line, i.asked, data);
+                Outcome::Done
+            }
+            OpExp::WriteAllocateL1 => {
+                l1.write_allocate(i.set, i.line, i.asked, data);
                 Outcome::Done
             }
             OpExp::ReserveL1 => l1.reserve(i.set, i.line, i.mask, &mut i.pinned),

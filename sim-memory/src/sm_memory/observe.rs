@@ -83,7 +83,9 @@ impl SmMemory {
         }
         let stores = &observation.stores[index];
         match op {
-            OpExp::WriteL1 | OpExp::WriteThroughL1 => self.l1.note_stores(set, line, asked, stores),
+            OpExp::WriteL1 | OpExp::WriteThroughL1 | OpExp::WriteAllocateL1 => {
+                self.l1.note_stores(set, line, asked, stores)
+            }
             OpExp::UpdateL1 => self.l1.note_stores(set, line, missing, stores),
             OpExp::WriteToRegs if transaction != INITIAL => {
                 let event = match kind {

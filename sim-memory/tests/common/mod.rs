@@ -35,6 +35,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         mshr_merges: 2,
         dirty_ways: None,
         equal_stores_stay_clean: true,
+        write_allocate: true,
         hit_latency: 5,
         index: IndexFunction::Linear,
     };
