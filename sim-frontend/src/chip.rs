@@ -193,6 +193,11 @@ pub struct AssemblerSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
     pub reserved_registers: u32,
+    /// 32-bit values of a thread that are held elsewhere, as those that all threads of a warp share are in uniform registers: with
+    /// so many more than 32 live, orders of instructions are tried too.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 64))]
+    pub uniform_registers: u32,
 }
 
 /// What the operands of the threads of a warp are combined with.
@@ -221,6 +226,7 @@ impl AssemblerSpec {
         schedule: true,
         combine_atomics: CombineAtomics::Redux,
         reserved_registers: 0,
+        uniform_registers: 16,
     };
 }
 

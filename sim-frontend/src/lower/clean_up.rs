@@ -53,7 +53,7 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     if done.scaled > 0 {
         remove_dead(func);
     }
-    done.ordered = if passes.schedule { schedule(func) } else { 0 };
+    done.ordered = if passes.schedule { schedule(func, passes.uniform_registers) } else { 0 };
     done.atomics = combine(func, passes.combine_atomics);
     done.balanced = if passes.balance { balance(func) } else { 0 };
     done.after = count(func);

@@ -26,12 +26,11 @@ const COMPARED: usize = 48;
 /// short stretch few values are live, in a long one loads begin early. Each is tried.
 const STRETCHES: [usize; 5] = [PIECE, 64, 32, 16, 8];
 
-/// Words up to which results may be early. Some of those counted here are held elsewhere on the machine: addresses of
-/// shared memory have one word there, and values that all threads share have registers of their own from 7.5 on.
-const LIMITS: [i64; 2] = [WORDS, WORDS + WORDS / 2];
-
-/// Orders the instructions of every block; returns how many blocks have another order.
-pub fn schedule(func: &mut Func) -> u32 {
+/// Orders the instructions of every block; returns how many blocks have another order. `uniform`: words that are held
+/// elsewhere than in the registers of a thread.
+pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
+    let limits = [WORDS, WORDS + i64::from(uniform)];
+    let limits = if uniform == 0 { &limits[..1] } else { &limits[..] };
     if func.injected_by_hand {
         return 0;
     }
@@ -59,7 +58,7 @@ pub fn schedule(func: &mut Func) -> u32 {
                 start -= 1;
                 order.push(start);
             } else {
-                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered();
+                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered(limits);
                 order.extend(piece.into_iter().rev().map(|i| start + i));
             }
             insts[start..end].iter().rev().for_each(|inst| behind.step_back(inst));
@@ -320,11 +319,11 @@ impl<'p> Piece<'p> {
 
     /// The instructions in their new order: of those of all stretches, the one that takes the least time with the fewest
     /// registers. Registers beyond those of a full SM take warps away, in proportion.
-    fn ordered(self) -> Vec<usize> {
+    fn ordered(self, limits: &[i64]) -> Vec<usize> {
         // Stretches that have all of a short piece are one.
         let all = STRETCHES.iter().filter(|stretch| **stretch >= self.insts.len()).count();
         let stretches = &STRETCHES[all.saturating_sub(1)..];
-        let tried = stretches.iter().flat_map(|stretch| LIMITS.map(|limit| (*stretch, limit)));
+        let tried = stretches.iter().flat_map(|stretch| limits.iter().map(|limit| (*stretch, *limit)));
         let orders = tried.map(|(stretch, limit)| self.clone().within(stretch, limit));
         // Of equals the first: the longest stretch, the fewest words.
         orders.min_by_key(Order::cost).map(|order| order.insts).unwrap_or_default()

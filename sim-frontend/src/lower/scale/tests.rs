@@ -15,6 +15,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     schedule: false,
     combine_atomics: crate::chip::CombineAtomics::None,
     reserved_registers: 0,
+    uniform_registers: 0,
 };
 
 /// How the accesses of shared memory in a body multiply their addresses, and how many shifts are left.
