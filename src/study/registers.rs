@@ -188,7 +188,8 @@ mod tests {
         assert!(compared.len() > 250, "{}", compared.len());
         let mut sizes: Vec<f64> = compared.iter().map(|row| row.error_percent.abs()).collect();
         sizes.sort_by(f64::total_cmp);
-        assert!(sizes[sizes.len() / 2] <= MEDIAN, "{}", summary(&compared));
+        // Per cent of whole numbers, without what rounding adds.
+        assert!(sizes[sizes.len() / 2] <= MEDIAN + 1e-9, "{}", summary(&compared));
         assert!(same_occupancy(&compared) >= SAME_OCCUPANCY, "{}", summary(&compared));
     }
 
