@@ -239,7 +239,14 @@ fn all_blocks_are_executed_and_their_cycles_estimated() {
         };
         let (whole, sampled) = (of(None), of(Some(2.0)));
         assert_eq!((&sampled.1, sampled.2), (&whole.1, 3000), "{policy}");
-        agrees(&sampled.0.kernels[0], &whole.0.kernels[0]);
+        let (own, all) = (&sampled.0.kernels[0], &whole.0.kernels[0]);
+        if policy == "mimd" {
+            // Its blocks go on getting faster behind the timed part (docs/sampling.md).
+            let error = own.cycles as f64 / all.cycles as f64 - 1.0;
+            assert!(error.abs() < 0.1, "{} for {}", own.cycles, all.cycles);
+        } else {
+            agrees(own, all);
+        }
         assert!(sampled.0.is_sampled() && sampled.0.blocks == 3000);
         assert_eq!(sampled.0.cycles, sampled.0.kernels[0].cycles);
         assert_eq!(sampled.0.warp_instructions, whole.0.warp_instructions);
