@@ -82,6 +82,11 @@ pub fn read(path: &Path) -> Result<Source, Diagnostic> {
     }
 }
 
+/// Whether a chip of this name ships; others are files.
+pub fn ships(name: &str) -> bool {
+    CHIPS.iter().any(|(shipped, _)| *shipped == name)
+}
+
 /// The text of a chip file with all that it extends.
 struct ChipText {
     source: Source,
@@ -108,8 +113,7 @@ fn chip_text(name: &str, open: &mut Vec<String>) -> Result<ChipText, Diagnostic>
     open.push(name.to_string());
     // A file is looked for beside the one that names it.
     let beside = Path::new(name).parent().unwrap_or(Path::new("")).join(base);
-    let shipped = CHIPS.iter().any(|(shipped, _)| *shipped == base);
-    let base = if shipped { base.to_string() } else { beside.display().to_string() };
+    let base = if ships(base) { base.to_string() } else { beside.display().to_string() };
     if open.contains(&base) {
         return Err(wrong(format!("circular `extends`: {}", open.join(", "))));
     }

@@ -60,13 +60,13 @@ fn pairs_of_dependent_operations_take_longer_across_pipelines() {
 /// take on an H100. So does one whose threads load what they have stored.
 #[test]
 fn kernels_of_few_warps_take_their_time() {
-    /// Cycles that an empty kernel takes by the profiler.
-    const LAUNCH: f64 = 4450.0;
-    for (workload, measured) in [("nbody", 28_606.0), ("sgemm_tiled", 12_154.0), ("sha256", 23_484.0)] {
-        let words = [workload, "--chip", "h100", "--set", "memory.copies_fill_l2=false", "--json"];
-        let report = common::json(&common::warpsim(&[&["run"], &words[..]].concat()));
-        let ours = report["cycles"].as_f64().expect("cycles") + LAUNCH;
-        let error = ours / measured - 1.0;
-        assert!(error.abs() < 0.12, "{workload}: {ours}, measured {measured}");
+    let only = "^(nbody|sgemm_tiled|sha256)$";
+    let words = ["study", "silicon", "--workloads", "--chip", "h100", "--only", only, "--json"];
+    let found = common::json(&common::warpsim(&words));
+    let rows = found["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 3, "{found}");
+    for row in rows {
+        let ratio = row["ratio"].as_f64().expect("a ratio");
+        assert!((ratio - 1.0).abs() < 0.12, "{row}");
     }
 }

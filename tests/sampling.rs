@@ -241,7 +241,7 @@ fn all_blocks_are_executed_and_their_cycles_estimated() {
         assert_eq!((&sampled.1, sampled.2), (&whole.1, 3000), "{policy}");
         let (own, all) = (&sampled.0.kernels[0], &whole.0.kernels[0]);
         if policy == "mimd" {
-            // Its blocks go on getting faster behind the timed part (docs/sampling.md).
+            // Its windows are slower than its blocks are where all are timed (docs/sampling.md).
             let error = own.cycles as f64 / all.cycles as f64 - 1.0;
             assert!(error.abs() < 0.1, "{} for {}", own.cycles, all.cycles);
         } else {

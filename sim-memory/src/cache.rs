@@ -51,6 +51,12 @@ impl Line {
     fn can_evict(&self) -> bool {
         self.pins == 0 && self.dirty == 0
     }
+
+    /// Every byte of `mask` is valid or being fetched.
+    #[inline(always)]
+    fn holds(&self, mask: ByteMask) -> bool {
+        !self.flushed && mask & !(self.valid | self.filling) == 0
+    }
 }
 
 /// Number of ways whose tags are compared at once.
@@ -236,18 +242,14 @@ impl Cache {
     /// `isCached`: every byte of `mask` is valid or being fetched [cache-isCached].
     #[inline]
     pub fn is_cached(&self, set: u64, line: u64, mask: ByteMask) -> bool {
-        self.find(set, line).is_some_and(|i| {
-            let line = &self.lines[i];
-            !line.flushed && mask & !(line.valid | line.filling) == 0
-        })
+        self.find(set, line).is_some_and(|i| self.lines[i].holds(mask))
     }
 
     /// The first of the masks of which [`is_cached`](Self::is_cached) holds.
     #[inline]
     pub fn held_of(&self, set: u64, line: u64, masks: [ByteMask; 2]) -> Option<ByteMask> {
         let line = &self.lines[self.find(set, line)?];
-        let missing = |mask: &ByteMask| mask & !(line.valid | line.filling) != 0;
-        masks.into_iter().find(|mask| !line.flushed && !missing(mask))
+        masks.into_iter().find(|mask| line.holds(*mask))
     }
 
     /// The way that a reservation replaces: an unused one, else the least recently used evictable one; lines
@@ -409,19 +411,26 @@ impl Cache {
     /// `writeThroughL1`: writes the bytes if the line is present; they stay clean.
     pub fn write_through(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) {
         if let Some(i) = self.find(set, line) {
-            copy(&mut self.data[i], data, mask);
-            self.lines[i].valid |= mask;
+            self.write_clean(i, mask, data);
         }
     }
 
     /// `writeAllocateL1`: `writeThroughL1`, but that the line is taken first where it is absent and a way can be evicted. In
     /// a cache whose stores take no lines it is `writeThroughL1`.
     pub fn write_allocate(&mut self, set: u64, line: u64, mask: ByteMask, data: &LineData) {
-        if self.write_allocate {
-            let Some(i) = self.find(set, line).or_else(|| self.taken(set, line)) else { return };
+        if !self.write_allocate {
+            return self.write_through(set, line, mask, data);
+        }
+        if let Some(i) = self.find(set, line).or_else(|| self.taken(set, line)) {
+            self.write_clean(i, mask, data);
             self.order.used(set as usize, i);
         }
-        self.write_through(set, line, mask, data);
+    }
+
+    /// Writes bytes of way `i` that go to the next cache too.
+    fn write_clean(&mut self, i: usize, mask: ByteMask, data: &LineData) {
+        copy(&mut self.data[i], data, mask);
+        self.lines[i].valid |= mask;
     }
 
     /// `update`: fills in the fetched bytes, except those written in the meantime [cache-update].

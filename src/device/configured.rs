@@ -14,7 +14,7 @@ use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::workload::{Schedule, UndefinedValues, WorkloadSpec};
 
 use crate::chip_for::fits_host;
-use crate::configs::CHIPS;
+use crate::configs::ships;
 use crate::known::{Digest, Known, KnownChip};
 use crate::memory;
 use crate::request::{Request, SchedulerChoice, Setting};
@@ -198,7 +198,7 @@ impl Configured {
         options: impl FnOnce(PolicyChoice, &SchedulerChoice) -> Options,
     ) -> Result<Self, Vec<Diagnostic>> {
         let one = |e: Diagnostic| vec![e];
-        let chip_file = (!CHIPS.iter().any(|(shipped, _)| *shipped == chip)).then(|| chip.to_string());
+        let chip_file = (!ships(chip)).then(|| chip.to_string());
         let KnownChip { spec: chip, costs, digest } = known.chip(chip, set)?;
         fits_host(&chip, memory::left())?;
         let policy = how.policy.map_or_else(|| PolicyChoice::parse(&chip.default_policy), Ok).map_err(one)?;

@@ -29,11 +29,12 @@ const STRETCHES: [usize; 5] = [PIECE, 64, 32, 16, 8];
 /// Orders the instructions of every block; returns how many blocks have another order. `uniform`: words that are held
 /// elsewhere than in the registers of a thread.
 pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
-    let limits = [WORDS, WORDS + i64::from(uniform)];
-    let limits = if uniform == 0 { &limits[..1] } else { &limits[..] };
     if func.injected_by_hand {
         return 0;
     }
+    // Without such words there is one limit.
+    let mut limits = vec![WORDS, WORDS + i64::from(uniform)];
+    limits.dedup();
     let live = Live::new(func);
     let mut behind = RegSet::new(func.regs.len());
     let mut changed = 0;
@@ -58,7 +59,7 @@ pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
                 start -= 1;
                 order.push(start);
             } else {
-                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered(limits);
+                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered(&limits);
                 order.extend(piece.into_iter().rev().map(|i| start + i));
             }
             insts[start..end].iter().rev().for_each(|inst| behind.step_back(inst));
