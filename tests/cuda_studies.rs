@@ -56,9 +56,9 @@ fn a_sweep_of_a_program_has_its_totals_its_kernels_and_its_faults() {
     for (n, count) in [("1", 1.0), ("3", 3.0)] {
         let figure = |metric: &str| value("adds", "rtx2080ti", n, metric);
         assert_eq!((figure("kernels.add.launches"), figure("kernels.scale.launches")), (count, count));
-        // 16 blocks of 8 warps, 9 instructions each.
-        assert_eq!(figure("kernels.add.warp_instructions"), count * 16.0 * 8.0 * 9.0);
-        assert_eq!(figure("warp_instructions"), 2.0 * count * 16.0 * 8.0 * 9.0);
+        // 16 blocks of 8 warps, 10 instructions each.
+        assert_eq!(figure("kernels.add.warp_instructions"), count * 16.0 * 8.0 * 10.0);
+        assert_eq!(figure("warp_instructions"), 2.0 * count * 16.0 * 8.0 * 10.0);
         assert_eq!(figure("cycles"), figure("kernels.add.cycles") + figure("kernels.scale.cycles"));
         assert!(figure("memory.l2.hit_rate") > 0.0 && figure("ipc") > 0.0);
     }
@@ -193,7 +193,7 @@ fn kernels_are_compared_with_measurements_the_worst_first() {
         (row(1, "kernel"), row(1, "launches"), row(1, "ratio")),
         (&json!("^scale$"), &json!(1), &json!(1.0))
     );
-    assert_eq!(row(0, "warp_instructions").as_f64(), Some(16.0 * 8.0 * 9.0));
+    assert_eq!(row(0, "warp_instructions").as_f64(), Some(16.0 * 8.0 * 10.0));
     let agreement = &found["agreement"];
     assert_eq!((&agreement["mean_absolute_error"], &agreement["count"]), (&json!(50.0), &json!(2)));
     assert!(

@@ -37,9 +37,9 @@ fn a_kernel_is_shown_with_graph_injected_instructions_branches_memory_and_occupa
     let shown = text(&words);
     assert!(shown.contains("mad.wide") && shown.contains("[24]"), "{shown}");
     assert!(!shown.contains("mul.wide") && !shown.contains("ld.param"), "{shown}");
-    // ptxas 12.9 writes 15 for sm_75.
-    assert!(shown.contains("kernel vecadd: 14 instructions"), "{shown}");
-    assert!(shown.contains("machine operations by the cost table 7.0: 14\n"), "{shown}");
+    // As many as ptxas 12.9 writes for sm_75.
+    assert!(shown.contains("kernel vecadd: 15 instructions"), "{shown}");
+    assert!(shown.contains("machine operations by the cost table 7.0: 15\n"), "{shown}");
     assert!(!warpsim(&[&words[..4], &["--set", "assembler.three=true"]].concat()).status.success());
     let atomics = ["inspect", "workloads/string_search/string_search.sm_61.ptx", "--chip", "h100"];
     let combined = text(&atomics).matches("  one operation of the warp\n").count();
@@ -171,7 +171,7 @@ fn a_kernel_that_cannot_run_is_said_to_be_one() {
         "mixed.ptx:6:1: error: `tcgen05` is parsed but not executed",
         "kernel unknown cannot run:\n",
         "mixed.ptx:9:1: error: unknown instruction `summon`",
-        "kernel fine: 1 instructions",
+        "kernel fine: 3 instructions",
     ] {
         assert!(shown.contains(words), "no `{words}` in\n{shown}");
     }

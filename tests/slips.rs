@@ -174,9 +174,9 @@ fn inspect_counts_the_instructions_that_a_run_issues() {
     let folder = Folder::new("counts");
     let file = folder.write("k.ptx", COUNTER);
     let (code, out) = said(&["inspect", &file]);
-    assert!(code == Some(0) && out.contains("kernel k: 4 instructions"), "{out}");
+    assert!(code == Some(0) && out.contains("kernel k: 5 instructions"), "{out}");
     let (code, out) = said(&["run", &file, "--grid", "1", "--block", "32"]);
-    assert!(code == Some(0) && out.contains("instructions: 4 warp"), "{out}");
+    assert!(code == Some(0) && out.contains("instructions: 5 warp"), "{out}");
 }
 
 #[test]

@@ -167,6 +167,9 @@ pub struct AssemblerSpec {
     /// 32-bit and 64-bit parameters are operands of data operations, not loaded first, and so are constants of 64-bit sums.
     #[serde(default)]
     pub parameters: bool,
+    /// How many immediates and words of constant memory an instruction has room for.
+    #[serde(default)]
+    pub constant_operands: ConstantOperands,
     /// Operations of three inputs are made of two of two inputs: additions, logic, comparisons with a predicate.
     #[serde(default)]
     pub three_inputs: bool,
@@ -189,6 +192,11 @@ pub struct AssemblerSpec {
     /// Atomics on integers, of which all threads of a warp name one address, are one operation of the warp.
     #[serde(default)]
     pub combine_atomics: CombineAtomics,
+    /// Instructions that a kernel begins with besides its own: NVIDIA's assembler loads the stack pointer, and from 8.0 on a
+    /// descriptor of global memory.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 16))]
+    pub prologue: u32,
     /// 32-bit registers that a thread has besides those that its program names.
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
@@ -198,6 +206,19 @@ pub struct AssemblerSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
     pub uniform_registers: u32,
+}
+
+/// What an instruction has room for besides registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConstantOperands {
+    /// As many constants as PTX names.
+    #[default]
+    Any,
+    /// One immediate or parameter; others are moved to registers first, those of a loop in front of it (compute capability 5.0).
+    One,
+    /// As `one`, but parameters are loaded to uniform registers, or to those of the thread beside an immediate (9.0).
+    Loaded,
 }
 
 /// What the operands of the threads of a warp are combined with.
@@ -218,6 +239,7 @@ impl AssemblerSpec {
     pub const ALL: Self = Self {
         clean_up: true,
         parameters: true,
+        constant_operands: ConstantOperands::One,
         three_inputs: true,
         multiply_add: true,
         wide_loads: true,
@@ -225,6 +247,7 @@ impl AssemblerSpec {
         balance: true,
         schedule: true,
         combine_atomics: CombineAtomics::Redux,
+        prologue: 0,
         reserved_registers: 0,
         uniform_registers: 16,
     };
@@ -263,8 +286,13 @@ impl UnitTable {
     /// `count` units of the SM serve both classes.
     pub fn share(&mut self, class: UnitClass, with: UnitClass, count: u32) {
         let unit = |with| UnitSpec { count, per: UnitScope::Sm, with };
-        self.0.insert(with, unit(None));
-        self.0.insert(class, unit(Some(with)));
+        self.set(with, unit(None));
+        self.set(class, unit(Some(with)));
+    }
+
+    /// These are the units of a class.
+    pub fn set(&mut self, class: UnitClass, unit: UnitSpec) {
+        self.0.insert(class, unit);
     }
 
     /// How many units of a class an SM of so many schedulers has.

@@ -414,6 +414,8 @@ pub struct CleanUp {
     pub before: u32,
     /// Instructions after the pass.
     pub after: u32,
+    /// Jumps between blocks that are one.
+    pub jumps: u32,
     /// Operands that now name what was copied.
     pub copies: u32,
     /// Addresses that took in an addition.
@@ -424,6 +426,8 @@ pub struct CleanUp {
     pub fused: u32,
     /// Loads that went into wider ones.
     pub loads: u32,
+    /// Instructions that fill registers with constants.
+    pub filled: u32,
     /// Addresses that the access multiplies.
     pub scaled: u32,
     /// Basic blocks with another order.
@@ -439,11 +443,13 @@ impl CleanUp {
     pub fn add(&mut self, other: &Self) {
         self.before += other.before;
         self.after += other.after;
+        self.jumps += other.jumps;
         self.copies += other.copies;
         self.addresses += other.addresses;
         self.parameters += other.parameters;
         self.fused += other.fused;
         self.loads += other.loads;
+        self.filled += other.filled;
         self.scaled += other.scaled;
         self.ordered += other.ordered;
         self.balanced += other.balanced;

@@ -242,8 +242,8 @@ mod tests {
             ),
             (
                 Kind::Chip,
-                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantSpec DispatchSpec \
-                 DramSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
+                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantOperands ConstantSpec \
+                 DispatchSpec DramSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
                  SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
                  UnitTable WarpgroupSpec WriteQueueSpec",
             ),

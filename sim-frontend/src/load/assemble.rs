@@ -453,6 +453,7 @@ pub(super) fn program(
         notes,
         clean_up: reached.cleaned,
         reserved_registers: request.passes.reserved_registers,
+        shared_rows: saves || !calls,
         max_tokens,
     };
     let mut base = encode::encode(&facts, &plain, ControlFlow::Plain, None)?;

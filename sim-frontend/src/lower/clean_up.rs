@@ -7,14 +7,16 @@
 
 use super::balance::balance;
 use super::combine::combine;
+use super::constants::{begin, constants};
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::scale::scale;
 use super::schedule::schedule;
 use super::select::select;
+use super::straighten::straighten;
 use super::widen::widen;
 use super::work::count;
-use crate::chip::AssemblerSpec;
+use crate::chip::{AssemblerSpec, ConstantOperands};
 use crate::isa::Root;
 use crate::program::{CleanUp, Extra, OpClass};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
@@ -34,8 +36,9 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
         // Its control flow leads where the graph does not say.
         return done;
     }
+    done.jumps = straighten(func);
     for _ in 0..PASSES {
-        let replaced = propagate(func, passes.parameters);
+        let replaced = propagate(func, passes);
         let removed = remove_dead(func);
         done.copies += replaced.copies;
         done.addresses += replaced.addresses;
@@ -53,9 +56,14 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     if done.scaled > 0 {
         remove_dead(func);
     }
+    done.filled = constants(func, passes.constant_operands);
+    if done.filled > 0 {
+        remove_dead(func);
+    }
     done.ordered = if passes.schedule { schedule(func, passes.uniform_registers) } else { 0 };
     done.atomics = combine(func, passes.combine_atomics);
     done.balanced = if passes.balance { balance(func) } else { 0 };
+    begin(func, passes.prologue);
     done.after = count(func);
     done
 }
@@ -77,7 +85,7 @@ fn is_global_cvta(inst: &Inst) -> bool {
 }
 
 /// A load of a parameter that is an operand of machine code.
-fn parameter(func: &Func, inst: &Inst, reg: Reg) -> Option<Operand> {
+pub(super) fn parameter(func: &Func, inst: &Inst, reg: Reg) -> Option<Operand> {
     let Extra::Memory(facts) = &inst.extra else { return None };
     let wide = func.regs[reg as usize] == Width::Pair;
     let bytes = if wide { 8 } else { 4 };
@@ -94,9 +102,9 @@ fn parameter(func: &Func, inst: &Inst, reg: Reg) -> Option<Operand> {
 }
 
 /// What an instruction makes known.
-fn fact(func: &Func, inst: &Inst, parameters: bool) -> Option<Fact> {
+fn fact(func: &Func, inst: &Inst, passes: AssemblerSpec) -> Option<Fact> {
     let Operand::Reg(reg) = inst.dst[0] else { return None };
-    if let Some(constant) = parameter(func, inst, reg).filter(|_| parameters) {
+    if let Some(constant) = parameter(func, inst, reg).filter(|_| passes.parameters) {
         return Some(Fact { reg, base: None, addend: 0, constant: Some(constant) });
     }
     let alone = inst.dst[1..].iter().all(|o| *o == Operand::None)
@@ -114,6 +122,12 @@ fn fact(func: &Func, inst: &Inst, parameters: bool) -> Option<Fact> {
     let none = |operands: &[Operand]| operands.iter().all(|o| *o == Operand::None);
     match inst.form.root {
         Root::Mov if none(&inst.src[1..]) => match inst.src[0] {
+            // They lie in constant memory beside the parameters.
+            dimension @ Operand::Special(_) if func.entry && dimension.is_constant() => {
+                let there = passes.parameters && passes.constant_operands == ConstantOperands::One;
+                let word = func.regs[reg as usize] == Width::Word;
+                (there && word).then_some(Fact { reg, base: None, addend: 0, constant: Some(dimension) })
+            }
             Operand::Reg(base) if usable(base) => {
                 Some(Fact { reg, base: Some(base), addend: 0, constant: None })
             }
@@ -164,10 +178,10 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(func: &Func, parameters: bool) -> Self {
+    fn of(func: &Func, passes: AssemblerSpec) -> Self {
         let mut list = Vec::new();
         let insts = func.blocks.iter().flat_map(|block| &block.insts);
-        let made = insts.map(|inst| match fact(func, inst, parameters) {
+        let made = insts.map(|inst| match fact(func, inst, passes) {
             Some(found) => {
                 list.push(found);
                 list.len() as u32 - 1
@@ -175,7 +189,7 @@ impl Facts {
             None => NONE,
         });
         let made = made.collect();
-        Self { list, made, operands: parameters }
+        Self { list, made, operands: passes.parameters }
     }
 
     /// By block: what holds at its beginning, whichever way it was reached, of registers that are read
@@ -345,9 +359,9 @@ impl Known {
 }
 
 /// Operands name what was copied; addresses take in what was added.
-fn propagate(func: &mut Func, parameters: bool) -> CleanUp {
+fn propagate(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     let mut done = CleanUp::default();
-    let facts = Facts::of(func, parameters);
+    let facts = Facts::of(func, passes);
     if facts.list.is_empty() {
         return done;
     }
@@ -379,6 +393,16 @@ fn is_long_sum(inst: &Inst) -> bool {
         && !(mods.sat || mods.cc || mods.third)
 }
 
+/// True if an instruction has room for a constant there. Operations across a warp have it for all of theirs, and what is stored
+/// may be zero, which is a register.
+fn has_room(inst: &Inst, slot: usize, constant: Operand) -> bool {
+    match inst.class {
+        OpClass::Data | OpClass::Shuffle | OpClass::Vote | OpClass::WarpSync => true,
+        OpClass::Store => slot > 0 && matches!(constant, Operand::Const { bits: 0, .. }),
+        _ => false,
+    }
+}
+
 /// Puts into an instruction what is known of its operands.
 fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
     let address = matches!(inst.class, OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Hint)
@@ -389,7 +413,7 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
         if let Some(base) = found.base.filter(|_| found.addend == 0) {
             inst.src[slot] = Operand::Reg(base);
             done.copies += 1;
-        } else if let Some(parameter @ Operand::Parameter { .. }) = found.constant {
+        } else if let Some(parameter @ (Operand::Parameter { .. } | Operand::Special(_))) = found.constant {
             // An operation has room for one constant.
             if inst.class == OpClass::Data && !inst.src.iter().any(Operand::is_constant) {
                 inst.src[slot] = parameter;
@@ -403,7 +427,7 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
                 inst.imm = offset;
                 done.addresses += 1;
             }
-        } else if let Some(constant) = found.constant.filter(|_| inst.class == OpClass::Data) {
+        } else if let Some(constant) = found.constant.filter(|constant| has_room(inst, slot, *constant)) {
             inst.src[slot] = constant;
             done.copies += 1;
         } else if facts.operands

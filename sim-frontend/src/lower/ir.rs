@@ -64,9 +64,15 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// An immediate, or in constant memory: an instruction of machine code has room for one of these.
+    /// An immediate, or in constant memory, as parameters and the sizes of blocks and grids are: an instruction of machine code has room for one of these.
     pub fn is_constant(&self) -> bool {
-        matches!(self, Self::Const { .. } | Self::Parameter { .. })
+        use SpecialRegister::{NctaidX, NctaidY, NctaidZ, NtidX, NtidY, NtidZ};
+        let dimension = |register| matches!(register, NtidX | NtidY | NtidZ | NctaidX | NctaidY | NctaidZ);
+        match self {
+            Self::Const { .. } | Self::Parameter { .. } => true,
+            Self::Special(register) => dimension(*register),
+            _ => false,
+        }
     }
 }
 
@@ -204,6 +210,9 @@ pub struct Func {
     pub blocks: Vec<Block>,
     /// Width of each register.
     pub regs: Vec<Width>,
+    /// By register: its value lies in a uniform register of the warp, which none of a thread's is taken for. Shorter than
+    /// `regs` where no more are.
+    pub uniform: Vec<bool>,
     /// Bytes of the parameters of a kernel.
     pub param_bytes: u32,
     /// Bytes of its stack frame.
@@ -229,6 +238,21 @@ pub struct Func {
 }
 
 impl Func {
+    /// 32-bit registers of a thread that a register takes.
+    pub fn words(&self, reg: Reg) -> u32 {
+        match self.regs[reg as usize] {
+            _ if self.is_uniform(reg) => 0,
+            Width::Pred => 0,
+            Width::Pair => 2,
+            Width::Half | Width::Word => 1,
+        }
+    }
+
+    /// True if the value of a register lies in a uniform register.
+    pub fn is_uniform(&self, reg: Reg) -> bool {
+        self.uniform.get(reg as usize).copied().unwrap_or(false)
+    }
+
     /// Sets [`callees`](Self::callees), [`addressed`](Self::addressed) and
     /// [`indirect`](Self::indirect) by the instructions.
     pub fn find_callees(&mut self) {

@@ -17,6 +17,8 @@ pub struct Assignment {
     pub place: Vec<Option<u16>>,
     /// Rows used.
     pub rows: u16,
+    /// Rows behind those, from the next even one on, of values in uniform registers.
+    pub uniform: u16,
     /// Predicates used.
     pub preds: u16,
     /// Registers that may be read before they are written, and some that are not.
@@ -178,6 +180,26 @@ pub fn assign_intervals(
     }
 }
 
+impl Assignment {
+    /// All rows: with those of values in uniform registers.
+    pub fn all_rows(&self) -> u32 {
+        match self.uniform {
+            0 => self.rows.into(),
+            uniform => u32::from(self.rows).next_multiple_of(2) + u32::from(uniform),
+        }
+    }
+
+    /// Values in uniform registers have their rows counted from zero so far.
+    fn place_uniform(&mut self, func: &Func) {
+        let behind = self.rows.next_multiple_of(2);
+        for (reg, place) in (0..).zip(&mut self.place) {
+            if let Some(place) = place.as_mut().filter(|_| func.is_uniform(reg)) {
+                *place += behind;
+            }
+        }
+    }
+}
+
 /// Registers share rows in the holes of their intervals. None where the function is too large for that.
 fn assign_with_holes(
     func: &Func,
@@ -186,19 +208,24 @@ fn assign_with_holes(
     first_pred: u16,
 ) -> Option<Assignment> {
     let ranges = LiveRanges::new(func)?;
-    let (mut rows, mut preds) = (RowsInUse::default(), RowsInUse::default());
+    let (mut rows, mut preds, mut uniform) =
+        (RowsInUse::default(), RowsInUse::default(), RowsInUse::default());
     let mut place = vec![None; func.regs.len()];
     for &Interval { reg, .. } in intervals {
         let width = func.regs[reg as usize];
         let (file, first) = match width {
             Width::Pred => (&mut preds, first_pred),
+            _ if func.is_uniform(reg) => (&mut uniform, 0),
             _ => (&mut rows, first_row),
         };
         place[reg as usize] = Some(first + file.take(ranges.of_register(reg), width == Width::Pair)?);
     }
     let (rows, preds) = (first_row + rows.used(), first_pred + preds.used());
+    let exposed = exposed(intervals);
+    let mut made = Assignment { place, rows, uniform: uniform.used(), preds, exposed };
+    made.place_uniform(func);
     // Operands can name no more.
-    (rows.max(preds) <= MAX_ROWS).then(|| Assignment { place, rows, preds, exposed: exposed(intervals) })
+    (made.all_rows().max(preds.into()) <= MAX_ROWS.into()).then_some(made)
 }
 
 fn exposed(intervals: &[Interval]) -> Vec<Reg> {
@@ -213,12 +240,14 @@ fn assign_whole(
     first_pred: u16,
 ) -> Result<Assignment, TooManyRegisters> {
     let exposed = exposed(intervals);
-    let mut result = Assignment { place: vec![None; func.regs.len()], rows: 0, preds: 0, exposed };
-    let (mut rows, mut preds) = (Rows::new(), Rows::new());
+    let place = vec![None; func.regs.len()];
+    let mut result = Assignment { place, exposed, ..Assignment::default() };
+    let (mut rows, mut preds, mut uniform) = (Rows::new(), Rows::new(), Rows::new());
     for &Interval { reg, start, end, .. } in intervals {
         let width = func.regs[reg as usize];
         let (file, first) = match width {
             Width::Pred => (&mut preds, first_pred),
+            _ if func.is_uniform(reg) => (&mut uniform, 0),
             // Rows are numbered from an even base so that pairs stay aligned.
             _ => (&mut rows, first_row),
         };
@@ -229,7 +258,12 @@ fn assign_whole(
         result.place[reg as usize] = Some(first + row as u16);
     }
     result.rows = first_row + rows.used as u16;
+    result.uniform = uniform.used as u16;
     result.preds = first_pred + preds.used as u16;
+    result.place_uniform(func);
+    if result.all_rows() > u32::from(MAX_ROWS) {
+        return Err(TooManyRegisters);
+    }
     Ok(result)
 }
 

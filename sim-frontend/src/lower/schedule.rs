@@ -7,7 +7,6 @@ use std::cmp::Reverse;
 
 use super::ir::{Func, Inst, Operand, Reg};
 use super::liveness::{Live, RegSet};
-use super::spill::words;
 use super::work::count;
 use crate::isa::Root;
 use crate::program::{Extra, MemoryOp, OpClass};
@@ -42,7 +41,7 @@ pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
         live.behind(b, &mut behind);
         // What is live behind the block; what a piece does not name of it is live beside it.
         let mut outlive = 0;
-        live.for_behind(b, |reg| outlive += i64::from(words(func.regs[reg as usize])));
+        live.for_behind(b, |reg| outlive += i64::from(func.words(reg)));
         if let Some(last) = func.blocks[b].last() {
             behind.step_back(last);
         }
@@ -202,7 +201,7 @@ impl<'p> Piece<'p> {
         for (i, inst) in insts.iter().enumerate() {
             let mut number = |reg: Reg, to: &mut Vec<usize>| {
                 let number = *numbers.entry(reg).or_insert_with(|| {
-                    piece.words.push(i64::from(words(func.regs[reg as usize])));
+                    piece.words.push(i64::from(func.words(reg)));
                     piece.outlives.push(behind.contains(reg));
                     piece.words.len() - 1
                 });

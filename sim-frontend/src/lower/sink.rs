@@ -5,7 +5,6 @@
 
 use super::ir::{Func, Inst, Operand, PredOperand, Reg};
 use super::liveness::Live;
-use super::spill::words;
 use super::work::count;
 use crate::program::{Extra, OpClass};
 use sim_memory::vocabulary::{Semantics, StateSpace};
@@ -146,7 +145,7 @@ fn note(inst: &Inst, place: i64, known: &mut [Ahead]) {
 
 /// How many words fewer are live on the way down to a place.
 fn gain(func: &Func, inst: &Inst, place: i64, known: &[Ahead]) -> i64 {
-    let own = |reg: Reg| i64::from(words(func.regs[reg as usize]));
+    let own = |reg: Reg| i64::from(func.words(reg));
     let mut gain = 0;
     inst.for_writes(|reg| gain += own(reg));
     let mut seen: [Option<Reg>; 5] = [None; 5];

@@ -18,15 +18,6 @@ use crate::program::OpClass;
 /// Instructions between that of a result and its use, the most that registers are found for: tried in turn.
 const AHEAD: [i64; 3] = [64, 16, 4];
 
-/// 32-bit rows a register takes.
-pub(super) fn words(width: Width) -> u32 {
-    match width {
-        Width::Pred => 0,
-        Width::Pair => 2,
-        Width::Half | Width::Word => 1,
-    }
-}
-
 /// What is stored of a register: a half takes a word.
 fn stored(width: Width) -> ScalarType {
     if width == Width::Pair { ScalarType::B64 } else { ScalarType::B32 }
@@ -151,7 +142,7 @@ fn choose(func: &Func, intervals: &[Interval], fixed: &[bool], limit: u32) -> Ve
     let mut live = 0;
     let mut chosen = Vec::new();
     for interval in intervals {
-        let own = words(func.regs[interval.reg as usize]);
+        let own = func.words(interval.reg);
         if own == 0 {
             continue;
         }
@@ -161,7 +152,7 @@ fn choose(func: &Func, intervals: &[Interval], fixed: &[bool], limit: u32) -> Ve
             count(1);
             ends.pop();
             if let Some(price) = end_of[reg as usize].take() {
-                live -= words(func.regs[reg as usize]);
+                live -= func.words(reg);
                 open.remove(&(price, u32::MAX - end, reg));
             }
         }
@@ -176,7 +167,7 @@ fn choose(func: &Func, intervals: &[Interval], fixed: &[bool], limit: u32) -> Ve
             && let Some((_, _, reg)) = open.pop_first()
         {
             count(1);
-            live -= words(func.regs[reg as usize]);
+            live -= func.words(reg);
             end_of[reg as usize] = None;
             chosen.push(reg);
         }

@@ -144,6 +144,7 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
             param_bytes: if ast.entry { layout(ast.params.iter()).1 } else { 0 },
             blocks: Vec::new(),
             regs: Vec::new(),
+            uniform: Vec::new(),
             frame_bytes: 0,
             stack_base: None,
             taken: None,

@@ -39,6 +39,7 @@ pub(super) struct Facts<'s> {
     pub(super) notes: Vec<String>,
     pub(super) clean_up: Option<CleanUp>,
     pub(super) reserved_registers: u32,
+    pub(super) shared_rows: bool,
     pub(super) max_tokens: u32,
 }
 
@@ -65,7 +66,7 @@ struct Encoder<'r> {
 
 /// Places of the registers that control flow takes, behind the function's own.
 fn extra_places(ready: &Ready) -> Vec<u16> {
-    let (mut rows, mut preds) = (ready.assignment.rows, ready.assignment.preds);
+    let (mut rows, mut preds) = (ready.assignment.all_rows() as u16, ready.assignment.preds);
     let place = |width: &Width| {
         let next = if *width == Width::Pred { &mut preds } else { &mut rows };
         *next += 1;
@@ -78,7 +79,21 @@ fn extra_places(ready: &Ready) -> Vec<u16> {
 pub(super) fn taken(assignment: &Assignment, emitted: &Emitted) -> (u32, u32) {
     let preds = emitted.extra.iter().filter(|width| **width == Width::Pred).count() as u32;
     let rows = emitted.extra.len() as u32 - preds;
-    (u32::from(assignment.rows) + rows, u32::from(assignment.preds) + preds)
+    (assignment.all_rows() + rows, u32::from(assignment.preds) + preds)
+}
+
+/// Rows of a thread. What the entry holds in uniform registers is not among them; rows of functions come behind that, if they do
+/// not share its own.
+fn of_a_thread(facts: &Facts<'_>, functions: &[Ready]) -> u32 {
+    let uniform = functions.first().map_or(0, |entry| {
+        let Assignment { rows, .. } = entry.assignment;
+        entry.assignment.all_rows() - u32::from(rows)
+    });
+    let rows = functions.iter().enumerate().map(|(place, ready)| {
+        let own = taken(&ready.assignment, &ready.emitted).0;
+        if place == 0 || !facts.shared_rows { own.saturating_sub(uniform) } else { own }
+    });
+    rows.max().unwrap_or(0)
 }
 
 /// The program of `functions`, the entry first.
@@ -95,7 +110,7 @@ pub(super) fn encode(
     }
     let taken = functions.iter().map(|ready| taken(&ready.assignment, &ready.emitted));
     let (registers, predicates) = taken.fold((0, 0), |all, own| (all.0.max(own.0), all.1.max(own.1)));
-    let registers_per_thread = counted(registers, facts.reserved_registers);
+    let registers_per_thread = counted(of_a_thread(facts, functions), facts.reserved_registers);
     // Pairs of rows are aligned.
     let rows = [registers.next_multiple_of(2), predicates];
     let [registers, predicates] = rows.map(|rows| u16::try_from(rows).unwrap_or(u16::MAX));

@@ -7,6 +7,7 @@ const PASSES: AssemblerSpec = AssemblerSpec { clean_up: true, scaled_addresses: 
 const NONE: AssemblerSpec = AssemblerSpec {
     clean_up: true,
     parameters: false,
+    constant_operands: crate::chip::ConstantOperands::Any,
     three_inputs: false,
     multiply_add: false,
     wide_loads: false,
@@ -14,6 +15,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     balance: false,
     schedule: false,
     combine_atomics: crate::chip::CombineAtomics::None,
+    prologue: 0,
     reserved_registers: 0,
     uniform_registers: 0,
 };

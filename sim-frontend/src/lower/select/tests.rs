@@ -1,8 +1,9 @@
-use crate::chip::AssemblerSpec;
+use crate::chip::{AssemblerSpec, ConstantOperands};
 use crate::lower::assembled::assembled;
 use crate::program::Program;
 
-const ALL: AssemblerSpec = AssemblerSpec { schedule: false, ..AssemblerSpec::ALL };
+const ALL: AssemblerSpec =
+    AssemblerSpec { schedule: false, constant_operands: ConstantOperands::Any, ..AssemblerSpec::ALL };
 
 fn program(body: &str, passes: AssemblerSpec) -> std::sync::Arc<Program> {
     let text = format!(

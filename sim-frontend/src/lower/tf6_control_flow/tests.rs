@@ -62,6 +62,7 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
         indirect: false,
         carry: None,
         injected_by_hand: false,
+        uniform: Vec::new(),
         refused: Vec::new(),
     }
 }

@@ -1,0 +1,304 @@
+//! Where constants and parameters lie. An instruction of machine code has room for one immediate or one word of constant
+//! memory; PTX gives it as many as it likes. What finds no room is moved to a register first. From compute capability 9.0 on,
+//! instructions name no constant memory: parameters are loaded, into uniform registers (ULDC) or those of the thread (LDC).
+//! Such registers are filled where they are needed, those for a loop in front of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::cfg::{components, dominators};
+use super::clean_up::parameter;
+use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
+use super::tf4_access_sizes;
+use super::work::count;
+use crate::chip::ConstantOperands;
+use crate::form::Form;
+use crate::isa::Root;
+use crate::program::{Extra, OpClass, Text};
+use sim_memory::vocabulary::{ScalarType, StateSpace};
+
+/// Registers of a thread that are filled in front of a loop, at the most. Others are filled within it.
+const AROUND_A_LOOP: u32 = 8;
+
+/// The same of uniform registers: a warp has 63.
+const UNIFORM_AROUND_A_LOOP: u32 = 48;
+
+/// Blocks that share an immediate, at the most; beyond, each has its own.
+const MOST_READERS: usize = 64;
+
+/// A constant in a register: where it is filled, what it is, and in which kind of register.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Need {
+    block: usize,
+    constant: Constant,
+    uniform: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Constant {
+    Immediate { bits: u64, wide: bool },
+    Parameter { offset: u32, wide: bool },
+}
+
+impl Constant {
+    /// What an operand names; zero is a register (RZ).
+    fn of(operand: Operand) -> Option<Self> {
+        match operand {
+            Operand::Const { bits: 0, .. } => None,
+            Operand::Const { bits, wide } => Some(Self::Immediate { bits, wide }),
+            Operand::Parameter { offset, wide } => Some(Self::Parameter { offset, wide }),
+            _ => None,
+        }
+    }
+
+    fn width(self) -> Width {
+        let (Self::Immediate { wide, .. } | Self::Parameter { wide, .. }) = self;
+        if wide { Width::Pair } else { Width::Word }
+    }
+}
+
+/// What a kernel begins with besides its own instructions: the stack pointer, and what else lies in uniform registers. Nothing
+/// reads it here.
+pub fn begin(func: &mut Func, instructions: u32) {
+    let again = func.blocks.iter().any(|block| block.successors().contains(&0));
+    if !func.entry || func.injected_by_hand || again {
+        return;
+    }
+    let line = func.blocks.first().and_then(|block| block.all().next()).map_or(0, |inst| inst.line);
+    for _ in 0..instructions {
+        let reg = func.regs.len() as Reg;
+        func.regs.push(Width::Word);
+        func.uniform.resize(func.regs.len(), false);
+        func.uniform[reg as usize] = true;
+        func.blocks[0].insts.insert(0, fill(reg, Constant::Immediate { bits: 0, wide: false }, line));
+    }
+}
+
+/// An operand that names such a register.
+struct Use {
+    block: usize,
+    inst: usize,
+    slot: usize,
+    need: Need,
+}
+
+/// Puts constants that find no room in an instruction into registers; returns how many instructions fill them.
+pub fn constants(func: &mut Func, way: ConstantOperands) -> u32 {
+    if way == ConstantOperands::Any || func.injected_by_hand {
+        return 0;
+    }
+    let uses = uses(func, way);
+    let held = held(func);
+    let of_threads: BTreeSet<Need> = uses.iter().map(|one| one.need).filter(|need| !need.uniform).collect();
+    // By need: the register, and the first instruction of the block that reads it, with its line.
+    let mut filled: BTreeMap<Need, (Reg, usize, u32)> = BTreeMap::new();
+    for Use { block, inst: i, slot, need } in uses {
+        // What is in a register of the thread in any case is not loaded to a uniform one too.
+        let own = Need { uniform: false, ..need };
+        let need = if of_threads.contains(&own) { own } else { need };
+        // In front of a loop: behind all else.
+        let at = if need.block == block { i } else { func.blocks[need.block].insts.len() };
+        let inst = &mut func.blocks[block].insts[i];
+        if let Some((reg, from)) = held.get(&need.constant)
+            && (block > 0 || *from < i)
+        {
+            inst.src[slot] = Operand::Reg(*reg);
+            continue;
+        }
+        let (reg, first, line) = filled.entry(need).or_insert_with(|| {
+            func.regs.push(need.constant.width());
+            (func.regs.len() as Reg - 1, at, inst.line)
+        });
+        if at < *first {
+            (*first, *line) = (at, inst.line);
+        }
+        inst.src[slot] = Operand::Reg(*reg);
+    }
+    func.uniform.resize(func.regs.len(), false);
+    let mut places: BTreeMap<usize, Vec<(usize, Inst)>> = BTreeMap::new();
+    let made = filled.len() as u32;
+    for (need, (reg, at, line)) in filled {
+        func.uniform[reg as usize] = need.uniform;
+        places.entry(need.block).or_default().push((at, fill(reg, need.constant, line)));
+    }
+    for (block, mut fills) in places {
+        // Of one place in the order of the constants.
+        fills.sort_by_key(|(at, _)| *at);
+        let mut fills = fills.into_iter().peekable();
+        let insts = std::mem::take(&mut func.blocks[block].insts);
+        let out = &mut func.blocks[block].insts;
+        for (i, inst) in insts.into_iter().enumerate() {
+            while let Some((_, fill)) = fills.next_if(|(at, _)| *at <= i) {
+                out.push(fill);
+            }
+            out.push(inst);
+        }
+        out.extend(fills.map(|(_, fill)| fill));
+    }
+    made
+}
+
+/// The operands that are registers filled with constants, in the order of the text.
+fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
+    let homes = Homes::new(func);
+    let found = || {
+        let blocks = func.blocks.iter().enumerate();
+        let insts =
+            blocks.flat_map(|(b, block)| block.insts.iter().enumerate().map(move |(i, inst)| (b, i, inst)));
+        insts.flat_map(|(b, i, inst)| {
+            in_registers(inst, way).into_iter().flatten().map(move |need| (b, i, need))
+        })
+    };
+    // Immediates are moved once for all blocks that read them, parameters for each.
+    let mut readers: BTreeMap<Constant, BTreeSet<usize>> = BTreeMap::new();
+    for (b, _, (_, constant, _)) in found() {
+        count(1);
+        if matches!(constant, Constant::Immediate { .. }) {
+            readers.entry(constant).or_default().insert(b);
+        }
+    }
+    let shared: BTreeMap<Constant, usize> = readers
+        .into_iter()
+        .filter(|(_, blocks)| (2..=MOST_READERS).contains(&blocks.len()))
+        .filter_map(|(constant, blocks)| Some((constant, homes.shared(&blocks)?)))
+        .collect();
+    // What is filled elsewhere than where it is read, and by block how many words of a thread and of the warp those are.
+    let mut in_front: BTreeSet<Need> = BTreeSet::new();
+    let mut words: BTreeMap<usize, [u32; 2]> = BTreeMap::new();
+    let mut uses = Vec::new();
+    for (b, i, (slot, constant, uniform)) in found() {
+        let home = shared.get(&constant).copied().unwrap_or(homes.of[b]);
+        let mut need = Need { block: home, constant, uniform };
+        if need.block != b && !in_front.contains(&need) {
+            let most = if uniform { UNIFORM_AROUND_A_LOOP } else { AROUND_A_LOOP };
+            let taken = &mut words.entry(need.block).or_default()[usize::from(uniform)];
+            let own = if constant.width() == Width::Pair { 2 } else { 1 };
+            if *taken + own <= most {
+                *taken += own;
+                in_front.insert(need);
+            } else {
+                need.block = b;
+            }
+        }
+        uses.push(Use { block: b, inst: i, slot, need });
+    }
+    uses
+}
+
+/// Parameters that a register holds from a place of the first block on, as other operations read it.
+fn held(func: &Func) -> BTreeMap<Constant, (Reg, usize)> {
+    let mut writes = vec![0u32; func.regs.len()];
+    let mut read = vec![false; func.regs.len()];
+    for inst in func.blocks.iter().flat_map(Block::all) {
+        count(1);
+        inst.for_writes(|reg| writes[reg as usize] += 1);
+        inst.for_reads(|reg| read[reg as usize] = true);
+    }
+    let fixed = [func.stack_base, func.taken, func.carry];
+    let found = func.blocks[0].insts.iter().enumerate().filter_map(|(place, inst)| {
+        let Operand::Reg(reg) = inst.dst[0] else { return None };
+        let Operand::Parameter { offset, wide } = parameter(func, inst, reg)? else { return None };
+        let only = writes[reg as usize] == 1 && read[reg as usize] && !fixed.contains(&Some(reg));
+        only.then_some((Constant::Parameter { offset, wide }, (reg, place)))
+    });
+    found.collect()
+}
+
+/// Where registers for a block are filled, and for several.
+struct Homes {
+    /// By block: itself, or for a loop the block through which all ways into the outermost one lead.
+    of: Vec<usize>,
+    /// Immediate dominators.
+    above: Vec<Option<usize>>,
+}
+
+impl Homes {
+    fn new(func: &Func) -> Self {
+        let graph: Vec<Vec<usize>> = func.blocks.iter().map(|block| block.successors()).collect();
+        let above = dominators(&graph, 0);
+        let mut of: Vec<usize> = (0..func.blocks.len()).collect();
+        for (head, members) in components(&graph, 0) {
+            let repeats = members.len() > 1 || graph[head].contains(&head);
+            if let Some(before) = above[head].filter(|_| repeats) {
+                members.into_iter().for_each(|block| of[block] = before);
+            }
+        }
+        Self { of, above }
+    }
+
+    /// The blocks that lead to a block on all ways, the nearest first, itself among them.
+    fn ways(&self, block: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(block), |block| self.above[*block]).inspect(|_| count(1))
+    }
+
+    /// Where a constant is filled that these blocks read.
+    fn shared(&self, blocks: &BTreeSet<usize>) -> Option<usize> {
+        let mut blocks = blocks.iter();
+        let mut common: Vec<usize> = self.ways(*blocks.next()?).collect();
+        for block in blocks {
+            let ways: BTreeSet<usize> = self.ways(*block).collect();
+            common.retain(|block| ways.contains(block));
+        }
+        common.first().map(|block| self.of[*block])
+    }
+}
+
+/// The constants of an instruction that are in registers: its operand, what it is, and whether the register is uniform.
+fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant, bool)>; 5] {
+    let mut out = [None; 5];
+    if inst.class != OpClass::Data || spans(inst.form.root) {
+        return out;
+    }
+    let found = |slot: usize| Constant::of(inst.src[slot]).map(|constant| (slot, constant));
+    let all = || (0..inst.src.len()).filter_map(found);
+    let dimension = |operand: &Operand| matches!(operand, Operand::Special(_)) && operand.is_constant();
+    if inst.src.iter().any(dimension) {
+        // It stays, and others are moved.
+        all().for_each(|(slot, constant)| out[slot] = Some((slot, constant, false)));
+        return out;
+    }
+    // The operand that has room: a parameter before an immediate, the last of several.
+    let parameter = |(_, constant): &(usize, Constant)| matches!(constant, Constant::Parameter { .. });
+    let loaded = way == ConstantOperands::Loaded;
+    let room = match loaded {
+        true => all().rfind(|one| !parameter(one)).or_else(|| all().next_back()),
+        false => all().rfind(parameter).or_else(|| all().next_back()),
+    };
+    for (slot, constant) in all() {
+        let has_room = room.is_some_and(|(own, _)| own == slot);
+        let uniform = has_room && loaded && parameter(&(slot, constant));
+        if !has_room || uniform {
+            out[slot] = Some((slot, constant, uniform));
+        }
+    }
+    out
+}
+
+/// Instructions of PTX that are copies, that pack small constants into one, or that several instructions of machine code stand
+/// for, which the cost table counts.
+fn spans(root: Root) -> bool {
+    matches!(root, Root::Mov | Root::Bfe | Root::Bfi | Root::Div | Root::Rem)
+}
+
+/// The instruction that fills a register.
+fn fill(reg: Reg, constant: Constant, line: u32) -> Inst {
+    let wide = constant.width() == Width::Pair;
+    let ty = if wide { ScalarType::B64 } else { ScalarType::B32 };
+    let mut inst = Inst::blank(Form::plain(Root::Mov, ty), PredOperand::Const(true));
+    (inst.dst[0], inst.line, inst.text) = (Operand::Reg(reg), line, Text::Made("mov"));
+    match constant {
+        Constant::Immediate { bits, wide } => inst.src[0] = Operand::Const { bits, wide },
+        Constant::Parameter { offset, .. } => {
+            inst.form = Form::plain(Root::Ld, ty);
+            inst.form.mods.space = Some(StateSpace::Param);
+            inst.class = OpClass::LoadParam;
+            inst.imm = offset.into();
+            let bits = ty.bits() as u8;
+            inst.extra = Extra::Memory(tf4_access_sizes::facts(&inst.form, StateSpace::Param, bits, false));
+            inst.text = Text::Made("ld.param");
+        }
+    }
+    inst
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+use std::sync::Arc;
+
+use crate::chip::{AssemblerSpec, ConstantOperands};
+use crate::lower::assembled::assembled;
+use crate::program::Program;
+
+const ONE: ConstantOperands = ConstantOperands::One;
+const LOADED: ConstantOperands = ConstantOperands::Loaded;
+
+/// The program of a body behind `mov.u32 %r1, %tid.x` and the loads of parameters: `%rd1` where results go, `%r8`, and `%rd8`.
+fn made(body: &str, constant_operands: ConstantOperands) -> Arc<Program> {
+    let text = format!(
+        ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n, .param .u64 q)\n{{\n\
+         .reg .u32 %r<99>;\n.reg .u64 %rd<9>;\n.reg .f32 %f<9>;\n.reg .pred %p<9>;\n\
+         ld.param.u64 %rd1, [p];\nld.param.u32 %r8, [n];\nld.param.u64 %rd8, [q];\nmov.u32 %r1, %tid.x;\n{body}\nret;\n}}\n"
+    );
+    let passes =
+        AssemblerSpec { clean_up: true, parameters: true, multiply_add: true, ..AssemblerSpec::default() };
+    assembled(&text, AssemblerSpec { constant_operands, ..passes })
+}
+
+/// Roots of the instructions between the thread's number and the end.
+fn roots(body: &str, way: ConstantOperands) -> Vec<String> {
+    let program = made(body, way);
+    let texts = (0..program.ops.len() as u32).map(|pc| program.text(pc));
+    let roots = texts.map(|text| text.split(['.', ' ']).next().unwrap_or_default().to_string());
+    roots.skip_while(|root| root == "ld").skip(1).filter(|root| root != "ret").collect()
+}
+
+const STORE: &str = "st.global.u32 [%rd1], %r9;";
+
+#[test]
+fn an_instruction_has_room_for_one_constant() {
+    let with = |inst: &str| roots(&format!("{inst}\n{STORE}"), ONE);
+    assert_eq!(with("mad.lo.u32 %r9, %r1, 1664525, 7;"), ["mov", "mad", "st"]);
+    // The parameter is loaded in front, as it is written.
+    assert_eq!(with("mad.lo.u32 %r9, %r8, 1664525, %r1;"), ["mad", "st"]);
+    for kept in ["mad.lo.u32 %r9, %r1, 5, %r1;", "mad.lo.u32 %r9, %r1, 5, 0;", "add.u32 %r9, %r1, %r8;"] {
+        assert_eq!(with(kept).len(), 2, "{kept}");
+    }
+    // Fields are packed into one constant.
+    assert_eq!(with("bfe.u32 %r9, %r1, 3, 5;").len(), 2);
+    // A constant that several need is moved once.
+    let twice = "mad.lo.u32 %r2, %r1, 99, 7;\nmad.lo.u32 %r9, %r2, 99, 8;";
+    assert_eq!(with(twice), ["mov", "mad", "mad", "st"]);
+    // The size of a block lies in constant memory.
+    let size = "mov.u32 %r2, %ntid.x;\nmov.u32 %r3, %ctaid.x;\nmad.lo.u32 %r9, %r3, %r2, %r1;";
+    assert_eq!(with(size), ["mov", "mad", "st"]);
+    assert_eq!(roots(&format!("{size}\n{STORE}"), LOADED), ["mov", "mov", "mad", "st"]);
+    assert_eq!(with("mov.u32 %r2, %ntid.x;\nmad.lo.u32 %r9, %r1, %r2, 5;"), ["mov", "mad", "st"]);
+}
+
+#[test]
+fn loaded_parameters_take_no_register_where_an_instruction_has_room() {
+    let sum = format!("add.u32 %r9, %r1, %r8;\n{STORE}");
+    assert_eq!(roots(&sum, ONE), ["add", "st"]);
+    assert_eq!(roots(&sum, LOADED), ["ld", "add", "st"]);
+    let address = "mul.wide.u32 %rd2, %r1, 8;\nadd.u64 %rd3, %rd2, %rd8;\nst.global.u32 [%rd3], %r1;";
+    assert_eq!(roots(address, ONE), ["mov", "mad", "st"]);
+    assert_eq!(roots(address, LOADED), ["ld", "mad", "st"]);
+    // The address of a result takes two registers, thread number and sum share one. Beside an immediate a parameter takes its own.
+    let registers = |body: &str| {
+        let program = made(body, LOADED);
+        (program.registers_per_thread, program.registers)
+    };
+    assert_eq!(registers(&sum), (3, 6));
+    assert_eq!(registers(address), (4, 4));
+}
+
+#[test]
+fn registers_of_a_loop_are_filled_in_front_of_it() {
+    let body = |factors: std::ops::Range<u32>| {
+        let sums: String =
+            factors.map(|by| format!("mad.lo.u32 %r9, %r9, {}, {};\n", 1001 + by, 7 + by)).collect();
+        format!(
+            "mov.u32 %r9, %r1;\nL:\n{sums}add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r8;\n@%p1 bra L;\n{STORE}"
+        )
+    };
+    for (factors, around) in [(2, 2), (8, 8), (12, 8)] {
+        let program = made(&body(0..factors), ONE);
+        let texts: Vec<String> = (0..program.ops.len() as u32).map(|pc| program.text(pc)).collect();
+        let products = texts.iter().position(|text| text.starts_with("mad")).expect("a product");
+        let is_fill = |text: &&String| *text == "mov";
+        assert_eq!(texts.iter().filter(is_fill).count() as u32, factors);
+        let within = texts[products..].iter().filter(is_fill).count() as u32;
+        assert!(within.abs_diff(factors - around) <= 1, "{texts:?}");
+    }
+    let around = roots(&body(0..1), LOADED);
+    let first = around.iter().position(|root| root == "mad").expect("a product");
+    assert!(around[..first].contains(&"ld".to_string()), "{around:?}");
+    assert!(!around[first..].contains(&"ld".to_string()), "{around:?}");
+}
+
+#[test]
+fn blocks_load_parameters_each_and_share_immediates() {
+    let both = |way: &str| {
+        format!(
+            "setp.eq.u32 %p1, %r1, 3;\n@%p1 bra B;\n{way}\n{STORE}\nbra E;\nB:\n{way}\nadd.u32 %r9, %r9, 1;\n{STORE}\nE:"
+        )
+    };
+    let places = |body: &str, root: &str| -> Vec<bool> {
+        let texts = roots(body, LOADED);
+        let branch = texts.iter().position(|text| text.starts_with('@')).expect("a branch");
+        texts.iter().enumerate().filter(|(_, text)| *text == root).map(|(at, _)| at > branch).collect()
+    };
+    assert_eq!(places(&both("add.u32 %r9, %r1, %r8;"), "ld"), [true, true]);
+    assert_eq!(places(&both("mad.lo.u32 %r9, %r1, 77, 5;"), "mov"), [false]);
+    // What a register holds in any case is not loaded again.
+    assert_eq!(places(&both("add.u32 %r9, %r1, %r8;\nst.global.u32 [%rd1+4], %r8;"), "ld"), [false; 0]);
+}
+
+#[test]
+fn a_kernel_begins_with_instructions_of_its_own() {
+    let text = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\nA: bra A;\n}\n";
+    // A loop that begins with the text does not repeat them.
+    for text in [text, &text.replace("A: bra A;", "ret;")] {
+        let count = |prologue| {
+            let made =
+                assembled(text, AssemblerSpec { clean_up: true, prologue, ..AssemblerSpec::default() });
+            (made.ops.len(), made.registers_per_thread)
+        };
+        let [none, two] = [0, 2].map(count);
+        assert_eq!(two, (none.0 + 2, none.1));
+    }
+}

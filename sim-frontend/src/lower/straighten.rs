@@ -1,0 +1,104 @@
+//! Blocks that follow one another on every path are one: a jump to a block that nothing else leads to goes.
+
+use super::ir::{Func, Terminator};
+use super::work::count;
+
+/// Joins blocks; returns how many jumps went.
+pub fn straighten(func: &mut Func) -> u32 {
+    let blocks = func.blocks.len();
+    let mut ways_in = vec![0u32; blocks];
+    ways_in[0] = 1;
+    for block in &func.blocks {
+        count(1);
+        block.for_successors(|to| ways_in[to] = ways_in[to].saturating_add(1));
+    }
+    let mut gone = vec![false; blocks];
+    let mut removed = 0;
+    for b in 0..blocks {
+        while !gone[b]
+            && let Terminator::Jump(_, to) = func.blocks[b].end
+            && to != b
+            && to != 0
+            && ways_in[to] == 1
+            && (!falls_through(&func.blocks[to].end) || (b < to && gone[b + 1..to].iter().all(|gone| *gone)))
+        {
+            count(1);
+            let end = std::mem::replace(&mut func.blocks[to].end, Terminator::Jump(None, to));
+            let mut insts = std::mem::take(&mut func.blocks[to].insts);
+            func.blocks[b].insts.append(&mut insts);
+            removed += u32::from(matches!(func.blocks[b].end, Terminator::Jump(Some(_), _)));
+            func.blocks[b].end = end;
+            gone[to] = true;
+        }
+    }
+    let mut number = vec![0; blocks];
+    let mut left = 0;
+    for (number, gone) in number.iter_mut().zip(&gone) {
+        *number = left;
+        left += usize::from(!gone);
+    }
+    let mut gone = gone.into_iter();
+    func.blocks.retain(|_| !gone.next().unwrap_or(false));
+    for block in &mut func.blocks {
+        match &mut block.end {
+            Terminator::Jump(_, to) => *to = number[*to],
+            Terminator::Branch(_, taken, next) => (*taken, *next) = (number[*taken], number[*next]),
+            Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|to| *to = number[*to]),
+            Terminator::End(_) => {}
+        }
+    }
+    removed
+}
+
+/// A block with such an end goes on at the next one of the text.
+fn falls_through(end: &Terminator) -> bool {
+    matches!(end, Terminator::Jump(None, _) | Terminator::Branch(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::chip::AssemblerSpec;
+    use crate::lower::assembled::assembled;
+    use crate::program::OpClass;
+
+    /// How many branches a body has, as it is written and cleaned up.
+    fn branches(body: &str) -> [usize; 2] {
+        let text = format!(
+            ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
+             .reg .u32 %r<9>;\n.reg .u64 %rd<9>;\n.reg .pred %p<9>;\n\
+             ld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 3;\n{body}\n\
+             st.global.u32 [%rd1], %r1;\nret;\n}}\n"
+        );
+        [false, true].map(|clean_up| {
+            let program = assembled(&text, AssemblerSpec { clean_up, ..AssemblerSpec::default() });
+            program.ops.iter().filter(|op| op.class == OpClass::Branch).count()
+        })
+    }
+
+    #[test]
+    fn jumps_to_what_nothing_else_leads_to_go() {
+        assert_eq!(branches("bra.uni A;\nA:\nadd.u32 %r1, %r1, 1;\nbra B;\nB:"), [2, 0]);
+        // What lies elsewhere in the text comes behind.
+        assert_eq!(
+            branches("bra A;\nB: add.u32 %r1, %r1, 2;\nbra C;\nA: add.u32 %r1, %r1, 1;\nbra B;\nC:"),
+            [3, 0]
+        );
+        // But not where it goes on with what stands behind it there.
+        assert_eq!(
+            branches("bra A;\nC: add.u32 %r1, %r1, 2;\nbra D;\nA: add.u32 %r1, %r1, 1;\nB: @%p1 bra C;\nD:"),
+            [3, 3]
+        );
+        // Two ways lead to where arms meet, and to the head of a loop.
+        assert_eq!(
+            branches("@%p1 bra A;\nadd.u32 %r1, %r1, 1;\nbra B;\nA: add.u32 %r1, %r1, 2;\nB:"),
+            [2, 2]
+        );
+        assert_eq!(branches("A: add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra A;"), [1, 1]);
+        assert_eq!(
+            branches("bra A;\nA: add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 9;\n@%p1 bra A;"),
+            [2, 2]
+        );
+        // Endless, and never left.
+        assert_eq!(branches("@%p1 bra B;\nA: bra A;\nB:"), [2, 2]);
+    }
+}
