@@ -267,6 +267,32 @@ mod tests {
         assert_eq!(drain(&mut wheel), expected);
     }
 
+    /// What was inserted before does not wake, near or far, and what is inserted after does, as in a new wheel.
+    #[test]
+    fn a_wheel_that_was_reset_is_as_new() {
+        for at in [5, 100, 5000] {
+            let mut wheel = Wheel::new(SCHEDULERS, 2);
+            insert(&mut wheel, 3, 0, 1);
+            assert_eq!(woken(&mut wheel, 3), [(3, 0, 1)]);
+            for place in [0, 63, 64, 100] {
+                insert(&mut wheel, at, place as usize % SCHEDULERS, place);
+            }
+            wheel.reset();
+            let mut new = Wheel::new(SCHEDULERS, 2);
+            assert_eq!(wheel.next(), None);
+            for wheel in [&mut wheel, &mut new] {
+                insert(wheel, at, 1, 7);
+                insert(wheel, 700, 2, 70);
+            }
+            let mut near = Vec::new();
+            wheel.upcoming(u64::MAX, 2, |scheduler, place| near.push((scheduler, place)));
+            let mut expected = Vec::new();
+            new.upcoming(u64::MAX, 2, |scheduler, place| expected.push((scheduler, place)));
+            assert_eq!(near, expected);
+            assert_eq!(drain(&mut wheel), drain(&mut new));
+        }
+    }
+
     #[test]
     fn a_far_entry_and_a_near_one_meet_on_one_cycle() {
         let mut wheel = Wheel::new(SCHEDULERS, 1);

@@ -402,6 +402,35 @@ fn hints_do_what_their_programs_say() {
     }
 }
 
+/// Stores for other SMs and streaming ones take no line of L1, plain ones do where stores can; a line that is there is
+/// brought up to date in any case.
+#[test]
+fn stores_take_lines_of_l1_as_their_operators_say() {
+    let at = [BASE; 32];
+    for protocol in PROTOCOLS {
+        for op in [CacheOp::Wb, CacheOp::Cg, CacheOp::Cs, CacheOp::Wt] {
+            let takes = protocol == Protocol::Volta && op == CacheOp::Wb;
+            for there in [false, true] {
+                let mut machine = Machine::one_partition(protocol, 1);
+                if there {
+                    load(&mut machine, CacheOp::Ca, at);
+                }
+                machine.start(0, What::Store, op, 1, at, 9);
+                machine.drain();
+                let before = machine.sms[0].stats().l1.hits;
+                assert_eq!(load(&mut machine, CacheOp::Ca, at), 9, "{protocol:?} {op:?} {there}");
+                let hits = machine.sms[0].stats().l1.hits - before;
+                if !there {
+                    assert_eq!(hits, u64::from(takes), "{protocol:?} {op:?}");
+                }
+                if there && protocol == Protocol::Volta {
+                    assert_eq!(hits, 1, "{op:?}");
+                }
+            }
+        }
+    }
+}
+
 /// Where partitions are settled, memory may change beside them, and lines may come into L2, also such that requests in flight are
 /// about: atomics lose nothing of it, nor it of them.
 #[test]

@@ -193,3 +193,74 @@ impl Units {
         servers.iter().copied().min().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use sim_frontend::chip::{ChipSpec, UnitSpec};
+    use sim_frontend::diagnostic::Source;
+
+    use super::*;
+
+    const CLASSES: [UnitClass; 3] = [UnitClass::Alu, UnitClass::Fma, UnitClass::Sfu];
+    const SCHEDULERS: usize = 2;
+
+    /// Units by their definition: a list of servers for each class that has its own, of the SM or of a scheduler.
+    struct Literal {
+        spec: SmSpec,
+        busy: BTreeMap<(UnitClass, usize), Vec<Cycle>>,
+    }
+
+    impl Literal {
+        fn servers(&mut self, class: UnitClass, scheduler: usize) -> &mut Vec<Cycle> {
+            let unit = self.spec.units.get(class).expect("a unit");
+            let whose = if unit.per == UnitScope::Sm { 0 } else { scheduler };
+            let count = unit.count as usize;
+            self.busy.entry((unit.with.unwrap_or(class), whose)).or_insert_with(|| vec![0; count])
+        }
+    }
+
+    proptest! {
+        /// From when on a class takes an operation of a scheduler is what its servers say, whether they are one or several,
+        /// shared by schedulers or by classes.
+        #[test]
+        fn units_equal_their_definition(
+            counts in (1u32..4, 1u32..4), per_sm in any::<(bool, bool)>(), fma_with_alu in any::<bool>(),
+            operations in proptest::collection::vec((0usize..3, 0usize..SCHEDULERS, 1u32..9, 0u64..3), 1..60),
+        ) {
+            let text = include_str!("../../../configs/chips/gtx480.yaml");
+            let mut spec = ChipSpec::load(&Source::new("gtx480.yaml", text)).expect("a chip").sm;
+            spec.schedulers = SCHEDULERS as u32;
+            let scope = |sm: bool| if sm { UnitScope::Sm } else { UnitScope::Scheduler };
+            let unit = |count, sm, with| UnitSpec { count, per: scope(sm), with };
+            let with = fma_with_alu.then_some(UnitClass::Alu);
+            let fma = if fma_with_alu { unit(counts.0, per_sm.0, with) } else { unit(counts.1, per_sm.1, None) };
+            spec.units.set(UnitClass::Alu, unit(counts.0, per_sm.0, None));
+            spec.units.set(UnitClass::Fma, fma);
+            spec.units.set(UnitClass::Sfu, unit(counts.1, per_sm.1, None));
+            let mut units = Units::new(&spec);
+            let mut literal = Literal { spec, busy: BTreeMap::new() };
+            let mut now = 0;
+            for (class, scheduler, cycles, pause) in operations {
+                now += pause;
+                let class = CLASSES[class];
+                if units.free(scheduler)[class as usize] <= now {
+                    units.occupy(class as usize, scheduler, now, cycles);
+                    let server = literal.servers(class, scheduler).iter_mut().find(|free| **free <= now);
+                    *server.expect("a free server") = now + Cycle::from(cycles);
+                }
+                for (scheduler, class) in (0..SCHEDULERS).flat_map(|s| CLASSES.map(|class| (s, class))) {
+                    let free = literal.servers(class, scheduler).iter().copied().min().expect("a server");
+                    let shared = literal.spec.units.get(class).is_some_and(|unit| unit.per == UnitScope::Sm);
+                    // A cycle of what belongs to one scheduler is over when that issues next.
+                    let next = if shared { now } else { now + 1 };
+                    prop_assert_eq!(units.free(scheduler)[class as usize].max(next), free.max(next), "{:?}", class);
+                }
+                // Whoever shares nothing issues once a cycle.
+                now += 1;
+            }
+        }
+    }
+}
