@@ -369,6 +369,7 @@ pub struct Dominance {
     /// By node: its place among the nodes when those that one dominates stand behind it, and how many they
     /// are, itself included.
     span: Vec<(usize, usize)>,
+    shortcuts: Shortcuts,
 }
 
 impl Dominance {
@@ -395,7 +396,18 @@ impl Dominance {
                 next[node] = span[node].0 + 1;
             }
         }
-        Self { order, number, idom, span }
+        let mut shortcuts = Shortcuts { depth: vec![0; graph.len()], jump: vec![root; graph.len()] };
+        for &node in &order {
+            if let Some(above) = idom[node] {
+                shortcuts.add(node, above);
+            }
+        }
+        Self { order, number, idom, span, shortcuts }
+    }
+
+    /// The nearest node that dominates both, which are reachable.
+    pub fn common(&self, a: usize, b: usize) -> usize {
+        self.shortcuts.common(&self.idom, a, b)
     }
 
     /// True if `a` dominates `b`, both reachable.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cfg::{components, dominators};
+use super::cfg::{Dominance, Graph, components};
 use super::clean_up::parameter;
 use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
 use super::tf4_access_sizes;
@@ -21,9 +21,6 @@ const AROUND_A_LOOP: u32 = 8;
 
 /// The same of uniform registers: a warp has 63.
 const UNIFORM_AROUND_A_LOOP: u32 = 48;
-
-/// Blocks that share an immediate, at the most; beyond, each has its own.
-const MOST_READERS: usize = 64;
 
 /// A constant in a register: where it is filled, what it is, and in which kind of register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,34 +136,33 @@ pub fn constants(func: &mut Func, way: ConstantOperands) -> u32 {
 
 /// The operands that are registers filled with constants, in the order of the text.
 fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
-    let homes = Homes::new(func);
-    let found = || {
-        let blocks = func.blocks.iter().enumerate();
-        let insts =
-            blocks.flat_map(|(b, block)| block.insts.iter().enumerate().map(move |(i, inst)| (b, i, inst)));
-        insts.flat_map(|(b, i, inst)| {
-            in_registers(inst, way).into_iter().flatten().map(move |need| (b, i, need))
-        })
-    };
-    // Immediates are moved once for all blocks that read them, parameters for each.
-    let mut readers: BTreeMap<Constant, BTreeSet<usize>> = BTreeMap::new();
-    for (b, _, (_, constant, _)) in found() {
-        count(1);
-        if matches!(constant, Constant::Immediate { .. }) {
-            readers.entry(constant).or_default().insert(b);
+    let mut found = Vec::new();
+    for (block, b) in func.blocks.iter().zip(0..) {
+        for (inst, i) in block.insts.iter().zip(0..) {
+            count(1);
+            found.extend(in_registers(inst, way).into_iter().flatten().map(|need| (b, i, need)));
         }
     }
-    let shared: BTreeMap<Constant, usize> = readers
-        .into_iter()
-        .filter(|(_, blocks)| (2..=MOST_READERS).contains(&blocks.len()))
-        .filter_map(|(constant, blocks)| Some((constant, homes.shared(&blocks)?)))
-        .collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let graph: Graph = func.blocks.iter().map(|block| block.successors()).collect();
+    let dominance = Dominance::new(&graph, 0);
+    let homes = homes(&graph, &dominance);
+    // Immediates are moved once for all blocks that read them, parameters for each: the nearest block that leads to all.
+    let mut shared: BTreeMap<Constant, usize> = BTreeMap::new();
+    for (b, _, (_, constant, _)) in &found {
+        if matches!(constant, Constant::Immediate { .. }) && dominance.number[*b] != usize::MAX {
+            let before = *shared.entry(*constant).or_insert(*b);
+            shared.insert(*constant, dominance.common(before, *b));
+        }
+    }
     // What is filled elsewhere than where it is read, and by block how many words of a thread and of the warp those are.
     let mut in_front: BTreeSet<Need> = BTreeSet::new();
     let mut words: BTreeMap<usize, [u32; 2]> = BTreeMap::new();
     let mut uses = Vec::new();
-    for (b, i, (slot, constant, uniform)) in found() {
-        let home = shared.get(&constant).copied().unwrap_or(homes.of[b]);
+    for (b, i, (slot, constant, uniform)) in found {
+        let home = homes[shared.get(&constant).copied().unwrap_or(b)];
         let mut need = Need { block: home, constant, uniform };
         if need.block != b && !in_front.contains(&need) {
             let most = if uniform { UNIFORM_AROUND_A_LOOP } else { AROUND_A_LOOP };
@@ -203,43 +199,17 @@ fn held(func: &Func) -> BTreeMap<Constant, (Reg, usize)> {
     found.collect()
 }
 
-/// Where registers for a block are filled, and for several.
-struct Homes {
-    /// By block: itself, or for a loop the block through which all ways into the outermost one lead.
-    of: Vec<usize>,
-    /// Immediate dominators.
-    above: Vec<Option<usize>>,
-}
-
-impl Homes {
-    fn new(func: &Func) -> Self {
-        let graph: Vec<Vec<usize>> = func.blocks.iter().map(|block| block.successors()).collect();
-        let above = dominators(&graph, 0);
-        let mut of: Vec<usize> = (0..func.blocks.len()).collect();
-        for (head, members) in components(&graph, 0) {
-            let repeats = members.len() > 1 || graph[head].contains(&head);
-            if let Some(before) = above[head].filter(|_| repeats) {
-                members.into_iter().for_each(|block| of[block] = before);
-            }
+/// By block: where registers for it are filled: there, or for a loop in the block through which all ways into the outermost one
+/// lead.
+fn homes(graph: &Graph, dominance: &Dominance) -> Vec<usize> {
+    let mut homes: Vec<usize> = (0..graph.len()).collect();
+    for (head, members) in components(graph, 0) {
+        let repeats = members.len() > 1 || graph[head].contains(&head);
+        if let Some(before) = dominance.idom[head].filter(|_| repeats) {
+            members.into_iter().for_each(|block| homes[block] = before);
         }
-        Self { of, above }
     }
-
-    /// The blocks that lead to a block on all ways, the nearest first, itself among them.
-    fn ways(&self, block: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(Some(block), |block| self.above[*block]).inspect(|_| count(1))
-    }
-
-    /// Where a constant is filled that these blocks read.
-    fn shared(&self, blocks: &BTreeSet<usize>) -> Option<usize> {
-        let mut blocks = blocks.iter();
-        let mut common: Vec<usize> = self.ways(*blocks.next()?).collect();
-        for block in blocks {
-            let ways: BTreeSet<usize> = self.ways(*block).collect();
-            common.retain(|block| ways.contains(block));
-        }
-        common.first().map(|block| self.of[*block])
-    }
+    homes
 }
 
 /// The constants of an instruction that are in registers: its operand, what it is, and whether the register is uniform.

@@ -15,14 +15,22 @@ pub fn straighten(func: &mut Func) -> u32 {
     let mut gone = vec![false; blocks];
     let mut removed = 0;
     for b in 0..blocks {
+        // The next block of the text that is left.
+        let mut next = b + 1;
         while !gone[b]
             && let Terminator::Jump(_, to) = func.blocks[b].end
             && to != b
             && to != 0
             && ways_in[to] == 1
-            && (!falls_through(&func.blocks[to].end) || (b < to && gone[b + 1..to].iter().all(|gone| *gone)))
         {
             count(1);
+            while gone.get(next).is_some_and(|gone| *gone) {
+                count(1);
+                next += 1;
+            }
+            if falls_through(&func.blocks[to].end) && to != next {
+                break;
+            }
             let end = std::mem::replace(&mut func.blocks[to].end, Terminator::Jump(None, to));
             let mut insts = std::mem::take(&mut func.blocks[to].insts);
             func.blocks[b].insts.append(&mut insts);
