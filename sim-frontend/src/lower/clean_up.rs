@@ -36,7 +36,7 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
         // Its control flow leads where the graph does not say.
         return done;
     }
-    done.jumps = straighten(func);
+    done.jumps = straighten(func, true);
     for _ in 0..PASSES {
         let replaced = propagate(func, passes);
         let removed = remove_dead(func);
@@ -122,11 +122,10 @@ fn fact(func: &Func, inst: &Inst, passes: AssemblerSpec) -> Option<Fact> {
     let none = |operands: &[Operand]| operands.iter().all(|o| *o == Operand::None);
     match inst.form.root {
         Root::Mov if none(&inst.src[1..]) => match inst.src[0] {
-            // They lie in constant memory beside the parameters.
-            dimension @ Operand::Special(_) if func.entry && dimension.is_constant() => {
+            size if func.entry && size.is_size() => {
                 let there = passes.parameters && passes.constant_operands == ConstantOperands::One;
                 let word = func.regs[reg as usize] == Width::Word;
-                (there && word).then_some(Fact { reg, base: None, addend: 0, constant: Some(dimension) })
+                (there && word).then_some(Fact { reg, base: None, addend: 0, constant: Some(size) })
             }
             Operand::Reg(base) if usable(base) => {
                 Some(Fact { reg, base: Some(base), addend: 0, constant: None })

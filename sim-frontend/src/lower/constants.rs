@@ -56,16 +56,12 @@ impl Constant {
 /// What a kernel begins with besides its own instructions: the stack pointer, and what else lies in uniform registers. Nothing
 /// reads it here.
 pub fn begin(func: &mut Func, instructions: u32) {
-    let again = func.blocks.iter().any(|block| block.successors().contains(&0));
-    if !func.entry || func.injected_by_hand || again {
+    if !func.entry || func.injected_by_hand {
         return;
     }
     let line = func.blocks.first().and_then(|block| block.all().next()).map_or(0, |inst| inst.line);
     for _ in 0..instructions {
-        let reg = func.regs.len() as Reg;
-        func.regs.push(Width::Word);
-        func.uniform.resize(func.regs.len(), false);
-        func.uniform[reg as usize] = true;
+        let reg = func.register(Width::Word, true);
         func.blocks[0].insts.insert(0, fill(reg, Constant::Immediate { bits: 0, wide: false }, line));
     }
 }
@@ -86,7 +82,7 @@ pub fn constants(func: &mut Func, way: ConstantOperands) -> u32 {
     let uses = uses(func, way);
     let held = held(func);
     let of_threads: BTreeSet<Need> = uses.iter().map(|one| one.need).filter(|need| !need.uniform).collect();
-    // By need: the register, and the first instruction of the block that reads it, with its line.
+    // By need: the register, where in the block it is filled, and the line of the first instruction that reads it.
     let mut filled: BTreeMap<Need, (Reg, usize, u32)> = BTreeMap::new();
     for Use { block, inst: i, slot, need } in uses {
         // What is in a register of the thread in any case is not loaded to a uniform one too.
@@ -94,27 +90,21 @@ pub fn constants(func: &mut Func, way: ConstantOperands) -> u32 {
         let need = if of_threads.contains(&own) { own } else { need };
         // In front of a loop: behind all else.
         let at = if need.block == block { i } else { func.blocks[need.block].insts.len() };
-        let inst = &mut func.blocks[block].insts[i];
-        if let Some((reg, from)) = held.get(&need.constant)
-            && (block > 0 || *from < i)
-        {
-            inst.src[slot] = Operand::Reg(*reg);
-            continue;
-        }
-        let (reg, first, line) = filled.entry(need).or_insert_with(|| {
-            func.regs.push(need.constant.width());
-            (func.regs.len() as Reg - 1, at, inst.line)
-        });
-        if at < *first {
-            (*first, *line) = (at, inst.line);
-        }
-        inst.src[slot] = Operand::Reg(*reg);
+        let reg = match held.get(&need.constant) {
+            Some((reg, from)) if block > 0 || *from < i => *reg,
+            _ => {
+                let line = func.blocks[block].insts[i].line;
+                let new = || (func.register(need.constant.width(), need.uniform), at, line);
+                let (reg, first, _) = filled.entry(need).or_insert_with(new);
+                *first = at.min(*first);
+                *reg
+            }
+        };
+        func.blocks[block].insts[i].src[slot] = Operand::Reg(reg);
     }
-    func.uniform.resize(func.regs.len(), false);
     let mut places: BTreeMap<usize, Vec<(usize, Inst)>> = BTreeMap::new();
     let made = filled.len() as u32;
     for (need, (reg, at, line)) in filled {
-        func.uniform[reg as usize] = need.uniform;
         places.entry(need.block).or_default().push((at, fill(reg, need.constant, line)));
     }
     for (block, mut fills) in places {
@@ -167,7 +157,7 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
         if need.block != b && !in_front.contains(&need) {
             let most = if uniform { UNIFORM_AROUND_A_LOOP } else { AROUND_A_LOOP };
             let taken = &mut words.entry(need.block).or_default()[usize::from(uniform)];
-            let own = if constant.width() == Width::Pair { 2 } else { 1 };
+            let own = constant.width().words();
             if *taken + own <= most {
                 *taken += own;
                 in_front.insert(need);
@@ -220,22 +210,17 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
     }
     let found = |slot: usize| Constant::of(inst.src[slot]).map(|constant| (slot, constant));
     let all = || (0..inst.src.len()).filter_map(found);
-    let dimension = |operand: &Operand| matches!(operand, Operand::Special(_)) && operand.is_constant();
-    if inst.src.iter().any(dimension) {
-        // It stays, and others are moved.
-        all().for_each(|(slot, constant)| out[slot] = Some((slot, constant, false)));
-        return out;
-    }
-    // The operand that has room: a parameter before an immediate, the last of several.
-    let parameter = |(_, constant): &(usize, Constant)| matches!(constant, Constant::Parameter { .. });
+    let is_parameter = |constant| matches!(constant, Constant::Parameter { .. });
     let loaded = way == ConstantOperands::Loaded;
-    let room = match loaded {
-        true => all().rfind(|one| !parameter(one)).or_else(|| all().next_back()),
-        false => all().rfind(parameter).or_else(|| all().next_back()),
-    };
+    // The operand that has room is the size of a block or grid, which stays, or the last parameter, else the last immediate; the
+    // other way round where parameters are loaded.
+    let size = inst.src.iter().position(Operand::is_size);
+    let room = size.or_else(|| {
+        all().max_by_key(|(slot, constant)| (is_parameter(*constant) != loaded, *slot)).map(|(slot, _)| slot)
+    });
     for (slot, constant) in all() {
-        let has_room = room.is_some_and(|(own, _)| own == slot);
-        let uniform = has_room && loaded && parameter(&(slot, constant));
+        let has_room = room == Some(slot);
+        let uniform = has_room && loaded && is_parameter(constant);
         if !has_room || uniform {
             out[slot] = Some((slot, constant, uniform));
         }

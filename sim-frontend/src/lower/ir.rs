@@ -27,6 +27,17 @@ pub enum Width {
     Pair,
 }
 
+impl Width {
+    /// 32-bit registers that it takes.
+    pub fn words(self) -> u32 {
+        match self {
+            Self::Pred => 0,
+            Self::Half | Self::Word => 1,
+            Self::Pair => 2,
+        }
+    }
+}
+
 /// A row operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
@@ -64,15 +75,15 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// An immediate, or in constant memory, as parameters and the sizes of blocks and grids are: an instruction of machine code has room for one of these.
+    /// An immediate, or in constant memory: an instruction of machine code has room for one of these.
     pub fn is_constant(&self) -> bool {
+        matches!(self, Self::Const { .. } | Self::Parameter { .. }) || self.is_size()
+    }
+
+    /// The size of a block or grid, which lies in constant memory beside the parameters.
+    pub fn is_size(&self) -> bool {
         use SpecialRegister::{NctaidX, NctaidY, NctaidZ, NtidX, NtidY, NtidZ};
-        let dimension = |register| matches!(register, NtidX | NtidY | NtidZ | NctaidX | NctaidY | NctaidZ);
-        match self {
-            Self::Const { .. } | Self::Parameter { .. } => true,
-            Self::Special(register) => dimension(*register),
-            _ => false,
-        }
+        matches!(self, Self::Special(NtidX | NtidY | NtidZ | NctaidX | NctaidY | NctaidZ))
     }
 }
 
@@ -210,8 +221,7 @@ pub struct Func {
     pub blocks: Vec<Block>,
     /// Width of each register.
     pub regs: Vec<Width>,
-    /// By register: its value lies in a uniform register of the warp, which none of a thread's is taken for. Shorter than
-    /// `regs` where no more are.
+    /// By register: a uniform register of the warp holds it, and none of the thread. Shorter than `regs` where no more do.
     pub uniform: Vec<bool>,
     /// Bytes of the parameters of a kernel.
     pub param_bytes: u32,
@@ -238,14 +248,20 @@ pub struct Func {
 }
 
 impl Func {
+    /// A new register, of the thread or a uniform one.
+    pub fn register(&mut self, width: Width, uniform: bool) -> Reg {
+        let reg = self.regs.len();
+        self.regs.push(width);
+        if uniform {
+            self.uniform.resize(reg, false);
+            self.uniform.push(true);
+        }
+        reg as Reg
+    }
+
     /// 32-bit registers of a thread that a register takes.
     pub fn words(&self, reg: Reg) -> u32 {
-        match self.regs[reg as usize] {
-            _ if self.is_uniform(reg) => 0,
-            Width::Pred => 0,
-            Width::Pair => 2,
-            Width::Half | Width::Word => 1,
-        }
+        if self.is_uniform(reg) { 0 } else { self.regs[reg as usize].words() }
     }
 
     /// True if the value of a register lies in a uniform register.
@@ -287,6 +303,16 @@ impl Func {
 }
 
 impl Terminator {
+    /// Calls `each` with the blocks that may follow.
+    pub fn for_targets_mut(&mut self, mut each: impl FnMut(&mut BlockId)) {
+        match self {
+            Self::Jump(_, to) => each(to),
+            Self::Branch(_, taken, next) => [taken, next].into_iter().for_each(each),
+            Self::Indirect(_, targets) => targets.iter_mut().for_each(each),
+            Self::End(_) => {}
+        }
+    }
+
     /// The instruction that ends the block, if one is written.
     pub fn inst_mut(&mut self) -> Option<&mut Inst> {
         match self {

@@ -181,20 +181,20 @@ pub fn assign_intervals(
 }
 
 impl Assignment {
-    /// All rows: with those of values in uniform registers.
+    /// All rows: with those of values in uniform registers, which are an even number.
     pub fn all_rows(&self) -> u32 {
         match self.uniform {
             0 => self.rows.into(),
-            uniform => u32::from(self.rows).next_multiple_of(2) + u32::from(uniform),
+            uniform => u32::from(self.rows).next_multiple_of(2) + u32::from(uniform).next_multiple_of(2),
         }
     }
 
-    /// Values in uniform registers have their rows counted from zero so far.
+    /// Values in uniform registers have their rows counted from zero so far. A place beyond all is refused by the number of rows.
     fn place_uniform(&mut self, func: &Func) {
         let behind = self.rows.next_multiple_of(2);
         for (reg, place) in (0..).zip(&mut self.place) {
             if let Some(place) = place.as_mut().filter(|_| func.is_uniform(reg)) {
-                *place += behind;
+                *place = place.saturating_add(behind);
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Blocks that follow one another on every path are one: a jump to a block that nothing else leads to goes.
+//! Blocks that follow one another on every path are one.
 
 use super::ir::{Func, Terminator};
 use super::work::count;
 
-/// Joins blocks; returns how many jumps went.
-pub fn straighten(func: &mut Func) -> u32 {
+/// Joins blocks with the only one that leads to them, where that falls through or, with `jumps`, where it jumps there; returns how
+/// many jumps went.
+pub fn straighten(func: &mut Func, jumps: bool) -> u32 {
     let blocks = func.blocks.len();
     let mut ways_in = vec![0u32; blocks];
     ways_in[0] = 1;
@@ -18,9 +19,10 @@ pub fn straighten(func: &mut Func) -> u32 {
         // The next block of the text that is left.
         let mut next = b + 1;
         while !gone[b]
-            && let Terminator::Jump(_, to) = func.blocks[b].end
+            && let Terminator::Jump(jump, to) = &func.blocks[b].end
+            && let (jump, to) = (jump.is_some(), *to)
+            && (jumps || !jump)
             && to != b
-            && to != 0
             && ways_in[to] == 1
         {
             count(1);
@@ -31,30 +33,24 @@ pub fn straighten(func: &mut Func) -> u32 {
             if falls_through(&func.blocks[to].end) && to != next {
                 break;
             }
-            let end = std::mem::replace(&mut func.blocks[to].end, Terminator::Jump(None, to));
+            func.blocks[b].end = std::mem::replace(&mut func.blocks[to].end, Terminator::Jump(None, to));
             let mut insts = std::mem::take(&mut func.blocks[to].insts);
             func.blocks[b].insts.append(&mut insts);
-            removed += u32::from(matches!(func.blocks[b].end, Terminator::Jump(Some(_), _)));
-            func.blocks[b].end = end;
+            removed += u32::from(jump);
             gone[to] = true;
         }
     }
-    let mut number = vec![0; blocks];
     let mut left = 0;
-    for (number, gone) in number.iter_mut().zip(&gone) {
-        *number = left;
-        left += usize::from(!gone);
-    }
+    let number: Vec<usize> = gone
+        .iter()
+        .map(|gone| {
+            left += usize::from(!gone);
+            left - 1
+        })
+        .collect();
     let mut gone = gone.into_iter();
     func.blocks.retain(|_| !gone.next().unwrap_or(false));
-    for block in &mut func.blocks {
-        match &mut block.end {
-            Terminator::Jump(_, to) => *to = number[*to],
-            Terminator::Branch(_, taken, next) => (*taken, *next) = (number[*taken], number[*next]),
-            Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|to| *to = number[*to]),
-            Terminator::End(_) => {}
-        }
-    }
+    func.blocks.iter_mut().for_each(|block| block.end.for_targets_mut(|to| *to = number[*to]));
     removed
 }
 

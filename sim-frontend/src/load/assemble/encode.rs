@@ -83,17 +83,19 @@ pub(super) fn taken(assignment: &Assignment, emitted: &Emitted) -> (u32, u32) {
 }
 
 /// Rows of a thread. What the entry holds in uniform registers is not among them; rows of functions come behind that, if they do
-/// not share its own.
+/// not share its own, from an even one on.
 fn of_a_thread(facts: &Facts<'_>, functions: &[Ready]) -> u32 {
-    let uniform = functions.first().map_or(0, |entry| {
-        let Assignment { rows, .. } = entry.assignment;
-        entry.assignment.all_rows() - u32::from(rows)
+    let Some(entry) = functions.first().map(|ready| &ready.assignment) else { return 0 };
+    let (rows, all) = (u32::from(entry.rows), entry.all_rows());
+    let own = functions.iter().enumerate().map(|(place, ready)| {
+        let before = match place {
+            0 => all - rows,
+            _ if facts.shared_rows => 0,
+            _ => all.saturating_sub(rows.next_multiple_of(2)),
+        };
+        taken(&ready.assignment, &ready.emitted).0.saturating_sub(before)
     });
-    let rows = functions.iter().enumerate().map(|(place, ready)| {
-        let own = taken(&ready.assignment, &ready.emitted).0;
-        if place == 0 || !facts.shared_rows { own.saturating_sub(uniform) } else { own }
-    });
-    rows.max().unwrap_or(0)
+    own.max().unwrap_or(0)
 }
 
 /// The program of `functions`, the entry first.

@@ -134,3 +134,13 @@ fn constants_go_where_an_instruction_has_room() {
     assert!(!texts.contains(&"mov.u32 %r1, 9".to_string()), "{texts:?}");
     assert!(texts.contains(&"mov.u64 %rd2, 9".to_string()), "64 bits: {texts:?}");
 }
+
+#[test]
+fn shuffles_have_room_for_constants_and_stores_for_zero() {
+    let moved = |body: &str| left(body).iter().filter(|text| text.starts_with("mov")).count();
+    let shuffle = "mov.u32 %r1, %tid.x;\nmov.u32 %r2, 16;\nmov.u32 %r3, 31;\nmov.u32 %r4, -1;\n\
+                   shfl.sync.down.b32 %r5, %r1, %r2, %r3, %r4;\nst.global.u32 [%rd1], %r5;";
+    assert_eq!(moved(shuffle), 1);
+    assert_eq!(moved("mov.u32 %r1, 0;\nst.global.u32 [%rd1], %r1;"), 0);
+    assert_eq!(moved("mov.u32 %r1, 7;\nst.global.u32 [%rd1], %r1;"), 1);
+}

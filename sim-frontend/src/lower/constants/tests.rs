@@ -58,6 +58,12 @@ fn loaded_parameters_take_no_register_where_an_instruction_has_room() {
     let address = "mul.wide.u32 %rd2, %r1, 8;\nadd.u64 %rd3, %rd2, %rd8;\nst.global.u32 [%rd3], %r1;";
     assert_eq!(roots(address, ONE), ["mov", "mad", "st"]);
     assert_eq!(roots(address, LOADED), ["ld", "mad", "st"]);
+    // What is in a register of the thread is not loaded to a uniform one too.
+    let both = format!(
+        "mul.wide.u32 %rd2, %r1, 8;\nadd.u64 %rd3, %rd2, %rd8;\nadd.u64 %rd4, %rd3, %rd8;\n{}",
+        "st.global.u32 [%rd4], %r1;"
+    );
+    assert_eq!(roots(&both, LOADED), ["ld", "mad", "add", "st"]);
     // The address of a result takes two registers, thread number and sum share one. Beside an immediate a parameter takes its own.
     let registers = |body: &str| {
         let program = made(body, LOADED);
@@ -122,4 +128,22 @@ fn a_kernel_begins_with_instructions_of_its_own() {
         let [none, two] = [0, 2].map(count);
         assert_eq!(two, (none.0 + 2, none.1));
     }
+}
+
+#[test]
+fn functions_that_are_called_take_no_more_for_uniform_registers() {
+    let text = ".version 6.0\n.target sm_70\n.address_size 64\n.func (.reg .u32 %o) f(.reg .u32 %a)\n{\n.reg .u32 %b, %c;\n\
+                mul.lo.u32 %b, %a, %a;\nmad.lo.u32 %c, %b, %a, %b;\nmad.lo.u32 %o, %c, %b, %a;\nret;\n}\n\
+                .visible .entry k(.param .u64 p, .param .u32 n)\n{\n.reg .u32 %r<9>;\n.reg .u64 %rd1;\nld.param.u64 %rd1, [p];\n\
+                ld.param.u32 %r8, [n];\nmov.u32 %r1, %tid.x;\nadd.u32 %r2, %r1, %r8;\ncall.uni (%r3), f, (%r2);\n\
+                add.u32 %r4, %r3, %r8;\nst.global.u32 [%rd1], %r4;\nret;\n}\n";
+    let made = |constant_operands| {
+        let passes =
+            AssemblerSpec { clean_up: true, parameters: true, constant_operands, ..AssemblerSpec::default() };
+        let made = assembled(text, passes);
+        (made.registers_per_thread, made.registers)
+    };
+    let ((operands, rows), (loaded, more)) = (made(ONE), made(LOADED));
+    assert_eq!(loaded, operands);
+    assert!(more > rows, "{more} {rows}");
 }

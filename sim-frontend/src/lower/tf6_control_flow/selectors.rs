@@ -155,17 +155,11 @@ impl Routed {
     }
 
     fn retarget(&mut self, block: BlockId, old: BlockId, new: BlockId) {
-        let change = |to: &mut BlockId| {
+        self.func.blocks[block].end.for_targets_mut(|to| {
             if *to == old {
                 *to = new;
             }
-        };
-        match &mut self.func.blocks[block].end {
-            Terminator::Jump(_, to) => change(to),
-            Terminator::Branch(_, taken, next) => [taken, next].into_iter().for_each(change),
-            Terminator::Indirect(_, targets) => targets.iter_mut().for_each(change),
-            Terminator::End(_) => {}
-        }
+        });
     }
 
     /// `mov next, i`.

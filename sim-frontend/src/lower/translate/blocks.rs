@@ -3,6 +3,7 @@
 use super::Translator;
 use crate::diagnostic::nearest;
 use crate::lower::ir::{Block, BlockId, Terminator};
+use crate::lower::straighten::straighten;
 use crate::program::OpClass;
 use crate::ptx::ast::{Operand as AstOperand, OperandKind};
 
@@ -65,22 +66,18 @@ impl<'a> Translator<'_, 'a> {
         let mut take = |old: usize| std::mem::replace(&mut self.func.blocks[old], placeholder.clone());
         let mut blocks: Vec<Block> = self.order.iter().map(|old| take(*old)).collect();
         for block in &mut blocks {
-            match &mut block.end {
-                Terminator::Jump(_, to) => *to = number[*to],
-                Terminator::Branch(_, taken, next) => {
-                    *taken = number[*taken];
-                    *next = number[*next];
-                }
-                Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|t| *t = number[*t]),
-                Terminator::End(_) => {}
-            }
+            block.end.for_targets_mut(|to| *to = number[*to]);
             for inst in &mut block.insts {
                 if matches!(inst.class, OpClass::Ssy | OpClass::PreBreak | OpClass::PreReturn) {
                     inst.imm = number.get(inst.imm as usize).copied().unwrap_or(0) as i64;
                 }
             }
         }
-        self.func.blocks = if self.func.injected_by_hand { blocks } else { joined(blocks) };
+        self.func.blocks = blocks;
+        if !self.func.injected_by_hand {
+            // Compilers put a label at every line of their source.
+            straighten(&mut self.func, false);
+        }
     }
 
     /// Ends the current block.
@@ -96,36 +93,4 @@ impl<'a> Translator<'_, 'a> {
         self.finish(end(next));
         self.enter(next);
     }
-}
-
-/// Blocks that nothing else leads to become part of the block that falls through to them: compilers put a
-/// label at every line of their source.
-fn joined(blocks: Vec<Block>) -> Vec<Block> {
-    let mut entered = vec![0u32; blocks.len()];
-    entered[0] = 1;
-    blocks.iter().for_each(|block| block.for_successors(|to| entered[to] += 1));
-    let mut number = Vec::with_capacity(blocks.len());
-    let mut out: Vec<Block> = Vec::with_capacity(blocks.len());
-    for (b, mut block) in blocks.into_iter().enumerate() {
-        match out.last_mut() {
-            Some(last) if entered[b] == 1 && matches!(last.end, Terminator::Jump(None, to) if to == b) => {
-                last.insts.append(&mut block.insts);
-                last.end = block.end;
-            }
-            _ => out.push(block),
-        }
-        number.push(out.len() - 1);
-    }
-    for block in &mut out {
-        match &mut block.end {
-            Terminator::Jump(_, to) => *to = number[*to],
-            Terminator::Branch(_, taken, next) => {
-                *taken = number[*taken];
-                *next = number[*next];
-            }
-            Terminator::Indirect(_, targets) => targets.iter_mut().for_each(|to| *to = number[*to]),
-            Terminator::End(_) => {}
-        }
-    }
-    out
 }
