@@ -182,6 +182,10 @@ pub struct AssemblerSpec {
     /// Accesses of shared memory multiply the register of their address by 4, 8 or 16 (compute capability 7.0 to 8.9).
     #[serde(default)]
     pub scaled_addresses: bool,
+    /// `wmma.load` of A and B in shared memory is `ldmatrix`, where rows of 16 bytes are loaded or halves are transposed
+    /// (compute capability 7.5).
+    #[serde(default)]
+    pub load_matrix: bool,
     /// Additions and shifts are multiplications where the integer lanes have more to do than the multipliers.
     #[serde(default)]
     pub balance: bool,
@@ -244,6 +248,7 @@ impl AssemblerSpec {
         multiply_add: true,
         wide_loads: true,
         scaled_addresses: true,
+        load_matrix: true,
         balance: true,
         schedule: true,
         combine_atomics: CombineAtomics::Redux,

@@ -19,6 +19,7 @@ use self::shared::{ModuleShared, SharedVariable};
 use crate::chip::AssemblerSpec;
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::clean_up::clean_up;
+use crate::lower::fragments::{expand, has_fragments};
 use crate::lower::ir::{Func, Link};
 use crate::lower::linear_scan::{MAX_ROWS, TooManyRegisters, assign};
 use crate::lower::spill::spill;
@@ -276,6 +277,10 @@ impl<'p> Reached<'p> {
                     };
                     vec![error.in_source(request.source)]
                 })?;
+            }
+            if has_fragments(&func) {
+                let tiles = request.passes.clean_up && request.passes.load_matrix;
+                expand(Arc::make_mut(&mut func), tiles);
             }
             if let Some(cleaned) = &mut cleaned {
                 cleaned.add(&clean_up(Arc::make_mut(&mut func), request.passes));

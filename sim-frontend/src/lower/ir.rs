@@ -39,7 +39,7 @@ impl Width {
 }
 
 /// A row operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// None, or a sink.
     None,

@@ -9,6 +9,7 @@ pub mod clean_up;
 pub mod coalesce;
 pub mod combine;
 pub mod constants;
+pub mod fragments;
 pub mod ir;
 pub mod linear_scan;
 mod live_ranges;

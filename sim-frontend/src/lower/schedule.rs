@@ -34,42 +34,85 @@ pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
     // Without such words there is one limit.
     let mut limits = vec![WORDS, WORDS + i64::from(uniform)];
     limits.dedup();
+    let mut parts = parts(func);
+    let mut needed = WORDS;
+    for part in &mut parts {
+        part.orders(&limits);
+        needed = needed.max(part.orders.iter().map(|order| order.words).min().unwrap_or(0));
+    }
+    let mut orders: Vec<Vec<usize>> =
+        func.blocks.iter().map(|block| Vec::with_capacity(block.insts.len())).collect();
+    for mut part in parts {
+        // What one part of the function needs, the others may use.
+        if needed > WORDS {
+            part.orders(&[needed]);
+        }
+        // Of equals the first: the longest stretch, the fewest words.
+        let order = part.orders.into_iter().min_by_key(|order| order.cost(needed));
+        let order = order.map(|order| order.insts).unwrap_or_default();
+        orders[part.block].extend(order.into_iter().map(|i| part.start + i));
+    }
+    let mut changed = 0;
+    for (block, order) in func.blocks.iter_mut().zip(orders) {
+        changed += u32::from(!order.is_sorted());
+        let insts = std::mem::take(&mut block.insts);
+        let mut insts: Vec<Option<Inst>> = insts.into_iter().map(Some).collect();
+        block.insts = order.into_iter().filter_map(|i| insts[i].take()).collect();
+    }
+    changed
+}
+
+/// A part of a block: instructions between two that stay where they are, or one of these.
+struct Part<'p> {
+    block: usize,
+    /// Its first instruction in the block.
+    start: usize,
+    piece: Piece<'p>,
+    /// The orders that were tried.
+    orders: Vec<Order>,
+}
+
+impl Part<'_> {
+    /// Tries the stretches with these limits.
+    fn orders(&mut self, limits: &[i64]) {
+        // Stretches that have all of a short piece are one.
+        let all = STRETCHES.iter().filter(|stretch| **stretch >= self.piece.insts.len()).count();
+        let stretches = &STRETCHES[all.saturating_sub(1)..];
+        let tried = stretches.iter().flat_map(|stretch| limits.iter().map(|limit| (*stretch, *limit)));
+        self.orders.extend(tried.map(|(stretch, limit)| self.piece.clone().within(stretch, limit)));
+    }
+}
+
+/// The parts of all blocks, in order.
+fn parts(func: &Func) -> Vec<Part<'_>> {
     let live = Live::new(func);
     let mut behind = RegSet::new(func.regs.len());
-    let mut changed = 0;
-    for b in 0..func.blocks.len() {
+    let mut parts = Vec::new();
+    for (b, block) in func.blocks.iter().enumerate() {
         live.behind(b, &mut behind);
         // What is live behind the block; what a piece does not name of it is live beside it.
         let mut outlive = 0;
         live.for_behind(b, |reg| outlive += i64::from(func.words(reg)));
-        if let Some(last) = func.blocks[b].last() {
+        if let Some(last) = block.last() {
             behind.step_back(last);
         }
-        let insts = std::mem::take(&mut func.blocks[b].insts);
-        let mut order: Vec<usize> = Vec::with_capacity(insts.len());
+        let first = parts.len();
         // From the last piece to the first, as liveness goes.
-        let mut end = insts.len();
+        let mut end = block.insts.len();
         while end > 0 {
             let mut start = end;
-            while start > 0 && end - start < PIECE && may_move(&insts[start - 1]) {
+            while start > 0 && end - start < PIECE && may_move(&block.insts[start - 1]) {
                 start -= 1;
             }
-            if start == end {
-                start -= 1;
-                order.push(start);
-            } else {
-                let piece = Piece::new(&insts[start..end], func, &behind, outlive).ordered(&limits);
-                order.extend(piece.into_iter().rev().map(|i| start + i));
-            }
-            insts[start..end].iter().rev().for_each(|inst| behind.step_back(inst));
+            start = start.min(end - 1);
+            let piece = Piece::new(&block.insts[start..end], func, &behind, outlive);
+            parts.push(Part { block: b, start, piece, orders: Vec::new() });
+            block.insts[start..end].iter().rev().for_each(|inst| behind.step_back(inst));
             end = start;
         }
-        order.reverse();
-        changed += u32::from(!order.is_sorted());
-        let mut insts: Vec<Option<Inst>> = insts.into_iter().map(Some).collect();
-        func.blocks[b].insts = order.into_iter().filter_map(|i| insts[i].take()).collect();
+        parts[first..].reverse();
     }
-    changed
+    parts
 }
 
 /// Instructions that others may pass, and that may pass others: what they do is to write registers and to access memory
@@ -317,18 +360,6 @@ impl<'p> Piece<'p> {
         growth
     }
 
-    /// The instructions in their new order: of those of all stretches, the one that takes the least time with the fewest
-    /// registers. Registers beyond those of a full SM take warps away, in proportion.
-    fn ordered(self, limits: &[i64]) -> Vec<usize> {
-        // Stretches that have all of a short piece are one.
-        let all = STRETCHES.iter().filter(|stretch| **stretch >= self.insts.len()).count();
-        let stretches = &STRETCHES[all.saturating_sub(1)..];
-        let tried = stretches.iter().flat_map(|stretch| limits.iter().map(|limit| (*stretch, *limit)));
-        let orders = tried.map(|(stretch, limit)| self.clone().within(stretch, limit));
-        // Of equals the first: the longest stretch, the fewest words.
-        orders.min_by_key(Order::cost).map(|order| order.insts).unwrap_or_default()
-    }
-
     /// An order in which no instruction comes that is a stretch or more behind the first that is left.
     fn within(mut self, stretch: usize, limit: i64) -> Order {
         let n = self.insts.len();
@@ -391,10 +422,10 @@ struct Order {
 }
 
 impl Order {
-    /// Time and registers together: beyond those of a full SM, they take warps away in proportion. What comes next may wait
-    /// for the last result, or may not.
-    fn cost(&self) -> i64 {
-        i64::from(self.issued + self.done) * self.words.max(WORDS)
+    /// Time and registers together: beyond those that are `needed` anyhow, they take warps away in proportion. What comes next
+    /// may wait for the last result, or may not.
+    fn cost(&self, needed: i64) -> i64 {
+        i64::from(self.issued + self.done) * self.words.max(needed)
     }
 }
 

@@ -12,6 +12,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     multiply_add: false,
     wide_loads: false,
     scaled_addresses: false,
+    load_matrix: false,
     balance: false,
     schedule: false,
     combine_atomics: crate::chip::CombineAtomics::None,

@@ -38,7 +38,7 @@ impl<'a> Translator<'_, 'a> {
             (Root::Movmatrix, _) => self.move_matrix(inst, ast),
             (Root::Ldmatrix | Root::Stmatrix, _) => self.tiles(inst, ast, matrix),
             (Root::Wmma, MatrixStep::Multiply) => self.wmma_multiply(&inst, ast, matrix),
-            (Root::Wmma, _) => self.wmma_access(&inst, ast, matrix),
+            (Root::Wmma, _) => self.wmma_access(inst, ast, matrix),
             _ => {
                 let metadata = shapes.iter().any(|shape| shape.shape == Shape::Immediate);
                 self.multiply(&inst, ast, matrix, metadata);
