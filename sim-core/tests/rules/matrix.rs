@@ -12,20 +12,21 @@ use sim_frontend::program::ControlFlow;
 
 use crate::machine::{Run, device_with};
 
-/// The shipped A100 with one SM, of compute capability 9.0, with fp8 too.
-fn chip() -> Arc<ChipSpec> {
+/// The shipped A100 with one SM, of compute capability 9.0, with fp8 too. `tiles`: `wmma` loads by `ldmatrix`.
+fn chip(tiles: bool) -> Arc<ChipSpec> {
     let text = include_str!("../../../configs/chips/a100.yaml");
     let mut chip = ChipSpec::load(&Source::new("a100.yaml", text)).expect("the shipped chip is right");
     chip.limits.num_processors = 1;
     chip.compute_capability = "9.0".into();
+    chip.assembler.load_matrix = tiles;
     if let Some(tensor) = &mut chip.tensor {
         tensor.rates.insert(TensorType::Fp8, 512);
     }
     Arc::new(chip)
 }
 
-fn device(policy: &str) -> Device {
-    device_with(chip(), policy, |options| Options { schedule_dependent: true, ..options })
+fn device(policy: &str, tiles: bool) -> Device {
+    device_with(chip(tiles), policy, |options| Options { schedule_dependent: true, ..options })
 }
 
 /// A module whose kernel finds its thread in `%t`, the lane's own word of `out` in `%own`, the first in `%out`.
@@ -47,7 +48,17 @@ fn run(
     policy: &str,
     functional: bool,
 ) -> Result<Vec<u32>, SimError> {
-    let mut run = Run::new(device(policy), &module(body), false, before.len());
+    run_on(device(policy, true), body, before, threads, functional)
+}
+
+fn run_on(
+    device: Device,
+    body: &str,
+    before: &[u32],
+    threads: u32,
+    functional: bool,
+) -> Result<Vec<u32>, SimError> {
+    let mut run = Run::new(device, &module(body), false, before.len());
     let bytes: Vec<u8> = before.iter().flat_map(|word| word.to_le_bytes()).collect();
     run.device.context(run.context).expect("it exists").write(run.out, &bytes);
     run.launch(1, threads, functional)?;
@@ -247,11 +258,14 @@ fn wmma(shape: [usize; 3], types: [&'static str; 4], layouts: [bool; 4], extra: 
         4 * starts[3],
         fragments[3],
     );
-    let policies: &[(&str, bool)] = &[("convergence_barriers", false), ("crs_stack", true)];
-    for &(policy, functional) in policies {
-        let out =
-            run(&body, &before, 32, policy, functional).unwrap_or_else(|e| panic!("{policy}: {e}\n{body}"));
-        assert_eq!(out[starts[3]..], parts[3][..], "{policy}\n{body}");
+    for (policy, tiles, functional) in [
+        ("convergence_barriers", true, false),
+        ("crs_stack", true, true),
+        ("convergence_barriers", false, true),
+    ] {
+        let out = run_on(device(policy, tiles), &body, &before, 32, functional);
+        let out = out.unwrap_or_else(|e| panic!("{policy}: {e}\n{body}"));
+        assert_eq!(out[starts[3]..], parts[3][..], "{policy}, {tiles}\n{body}");
     }
 }
 
@@ -274,6 +288,9 @@ fn products_by_wmma_have_all_shapes_types_and_layouts() {
             // Every layout with some type, every type with four layouts.
             for kind in [layouts % 5, (layouts + 2) % 5] {
                 wmma(shape, kinds[kind], layout, "", space);
+                if space != "shared" && layouts % 4 == layouts / 4 {
+                    wmma(shape, kinds[kind], layout, "", "shared");
+                }
             }
         }
         wmma(shape, ["f32", "f16", "f16", "f16"], [true; 4], "", ".global");
@@ -294,6 +311,46 @@ fn products_by_wmma_have_all_shapes_types_and_layouts() {
             [".xor.popc", ".and.popc"][layouts % 2],
             ".global",
         );
+    }
+}
+
+/// The address and the stride may lie in registers of the fragment that is loaded: both are read before.
+#[test]
+fn a_fragment_may_be_loaded_over_its_own_address() {
+    // 16 rows of 32 words, each its own number; tiles of 16 by 16 halves.
+    let before: Vec<u32> = (0..512 + 8 * 32).map(|i| if i < 512 { i } else { 0 }).collect();
+    let copy = "mov.u32 %i9, room;\nshl.b32 %i0, %t, 2;\nadd.u32 %i0, %i0, %i9;\n".to_string()
+        + &(0..16)
+            .map(|row| {
+                format!("ld.global.b32 %e, [%own+{}];\nst.shared.b32 [%i0+{}], %e;\n", 128 * row, 128 * row)
+            })
+            .collect::<String>();
+    let stores: String =
+        (0..8).map(|i| format!("st.global.b32 [%own+{}], %a{i};\n", 2048 + 128 * i)).collect();
+    for layout in ["row", "col"] {
+        let load = |stride: &str, base: &str| {
+            format!(
+                "wmma.load.a.sync.aligned.{layout}.m16n16k16.shared.f16 {}, [{base}], {stride};\n",
+                registers("a", 8)
+            )
+        };
+        let plain = format!("{copy}bar.warp.sync -1;\n{}{stores}", load("64", "room"));
+        let expected = every_way(&plain, &before);
+        for (stride, base) in [(0, 1), (1, 0), (7, 3), (2, 2)] {
+            let (set, of_stride) = match stride == base {
+                true => (String::new(), "64".to_string()),
+                false => (format!("mov.u32 %a{stride}, 64;\n"), format!("%a{stride}")),
+            };
+            let body = format!(
+                "{copy}bar.warp.sync -1;\n{set}mov.u32 %a{base}, room;\n{}{stores}",
+                load(&of_stride, &format!("%a{base}"))
+            );
+            for tiles in [true, false] {
+                let out = run_on(device("convergence_barriers", tiles), &body, &before, 32, false);
+                let out = out.unwrap_or_else(|e| panic!("{e}\n{body}"));
+                assert_eq!(out[512..], expected[512..], "{layout}, {tiles}\n{body}");
+            }
+        }
     }
 }
 
@@ -514,7 +571,7 @@ fn subnormal_elements_of_six_bits_have_the_least_exponent() {
              mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e3m2.e2m1.f32 {{%d0,%d1,%d2,%d3}}, {{%a0,%a1,%a1,%a1}}, {{%b0,%a1}}, {{%c0,%c0,%c0,%c0}};\n\
              st.global.b32 [%own], %d0;\n"
         );
-        let mut chip = (*chip()).clone();
+        let mut chip = (*chip(true)).clone();
         chip.compute_capability = "12.0".into();
         let device =
             device_with(Arc::new(chip), "crs_stack", |options| Options { allow_newer_isa: true, ..options });
@@ -554,7 +611,7 @@ fn products_of_six_and_four_bits_have_an_element_in_each_byte() {
             for (policy, functional) in
                 [("crs_stack", false), ("convergence_barriers", false), ("mimd", true)]
             {
-                let mut chip = (*chip()).clone();
+                let mut chip = (*chip(true)).clone();
                 chip.compute_capability = "12.0".into();
                 if let Some(tensor) = &mut chip.tensor {
                     tensor.rates.insert(TensorType::Fp8F16, 512);

@@ -209,7 +209,9 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
         return out;
     }
     let found = |slot: usize| Constant::of(inst.src[slot]).map(|constant| (slot, constant));
-    let all = || (0..inst.src.len()).filter_map(found);
+    // The table of `lop3` is part of the operation.
+    let operands = if inst.form.root == Root::Lop3 { 3 } else { inst.src.len() };
+    let all = || (0..operands).filter_map(found);
     let is_parameter = |constant| matches!(constant, Constant::Parameter { .. });
     let loaded = way == ConstantOperands::Loaded;
     // The operand that has room is the size of a block or grid, which stays, or the last parameter, else the last immediate; the

@@ -199,11 +199,12 @@ impl Expansion<'_> {
         let (Some(matrix), Extra::Memory(facts)) = (inst.form.mods.matrix, &inst.extra) else { return };
         let store = inst.class == OpClass::StoreMatrix;
         let list = if store { &inst.fragments } else { &inst.results };
-        let none = Operand::Const { bits: 0, wide: facts.address_64 };
+        // Of a variable in shared memory the address is an offset, and what is added to it has 32 bits.
+        let wide = facts.address_64 && !(inst.src[0] == Operand::None && facts.space == StateSpace::Shared);
         let place = Place {
-            base: if inst.src[0] == Operand::None { none } else { inst.src[0] },
+            base: if inst.src[0] == Operand::None { Operand::Const { bits: 0, wide } } else { inst.src[0] },
             offset: inst.imm,
-            wide: facts.address_64,
+            wide,
             space: facts.space,
             stride: inst.src[1],
             bits: matrix.types[0].bits() as u64,
@@ -583,3 +584,6 @@ fn spots(matrix: &Matrix, map: &Map) -> Vec<Spot> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;
