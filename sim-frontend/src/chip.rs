@@ -176,6 +176,10 @@ pub struct AssemblerSpec {
     /// Multiplications take in additions and shifts.
     #[serde(default)]
     pub multiply_add: bool,
+    /// Loops of one basic block that count by a constant are unrolled, where they are short and `.pragma "nounroll"` does not
+    /// forbid it.
+    #[serde(default)]
+    pub unroll: bool,
     /// Loads of neighbouring words of shared memory are one load, where the address is known to be aligned.
     #[serde(default)]
     pub wide_loads: bool,
@@ -246,6 +250,7 @@ impl AssemblerSpec {
         constant_operands: ConstantOperands::One,
         three_inputs: true,
         multiply_add: true,
+        unroll: true,
         wide_loads: true,
         scaled_addresses: true,
         load_matrix: true,

@@ -422,6 +422,8 @@ pub struct CleanUp {
     pub addresses: u32,
     /// Operands that now name a parameter.
     pub parameters: u32,
+    /// Loops that were unrolled.
+    pub unrolled: u32,
     /// Operations that went into others.
     pub fused: u32,
     /// Loads that went into wider ones.
@@ -447,6 +449,7 @@ impl CleanUp {
         self.copies += other.copies;
         self.addresses += other.addresses;
         self.parameters += other.parameters;
+        self.unrolled += other.unrolled;
         self.fused += other.fused;
         self.loads += other.loads;
         self.filled += other.filled;

@@ -105,6 +105,75 @@ fn kernel(seed: u64) -> String {
             ),
         };
     }
+    finish(&body)
+}
+
+/// A kernel of loops of one block that count: up or down, by one or more, to a constant or to what a register holds, for the
+/// same number of iterations in all threads or not, and near the least and greatest numbers too.
+fn kernel_of_loops(seed: u64) -> String {
+    let numbers = &mut Numbers::new(seed);
+    let mut body = String::new();
+    for block in 0..3 {
+        let inside: String =
+            (0..1 + numbers.below(7)).map(|_| format!("{}\n", instruction(numbers))).collect();
+        let step: i32 = [1, 2, 4, 7, -1, -3, -4][numbers.below(7) as usize];
+        let times = numbers.below(14) as i32;
+        let near_an_end = numbers.below(3) == 0;
+        let limit: i32 = match near_an_end {
+            true if numbers.below(2) == 0 => i32::MIN + numbers.below(20) as i32,
+            true => i32::MAX - numbers.below(20) as i32,
+            false => numbers.below(1 << 20) as i32 - (1 << 19),
+        };
+        let way = numbers.below(3);
+        let or_equal = way == 1 && !near_an_end;
+        let cmp = match (way, step > 0) {
+            (0, _) => "ne",
+            (_, true) => {
+                if or_equal {
+                    "le"
+                } else {
+                    "lt"
+                }
+            }
+            (_, false) => {
+                if or_equal {
+                    "ge"
+                } else {
+                    "gt"
+                }
+            }
+        };
+        // So that it ends: so many steps before the limit, or beyond it at once.
+        let before = limit.checked_sub(step * times);
+        let start = match before {
+            _ if way == 0 => limit.wrapping_sub(step * (times + 1)),
+            // One step leads to the limit: no number is passed beyond which there is none.
+            Some(_) if near_an_end && (limit > 0) == (step > 0) => limit - step,
+            Some(before) => before,
+            None => numbers.below(100) as i32,
+        };
+        let _ = match way > 0 && !near_an_end && numbers.below(2) == 0 {
+            true => writeln!(body, "mad.lo.s32 %i, %own_number, {}, {start};", -step),
+            false => writeln!(body, "mov.u32 %i, {start};"),
+        };
+        let last = match numbers.below(2) {
+            0 => limit.to_string(),
+            _ => {
+                let _ = writeln!(body, "mov.u32 %e, {limit};\nadd.u32 %e, %e, %zero;");
+                "%e".to_string()
+            }
+        };
+        let _ = writeln!(
+            body,
+            "L{block}:\n{inside}add.s32 %i, %i, {step};\nmad.lo.u32 %h, %h, 31, %i;\nsetp.{cmp}.s32 %z, %i, {last};\n@%z bra L{block};"
+        );
+    }
+    finish(&body)
+}
+
+/// The kernel of a body: begins with what the registers hold, and tells them all at the end.
+fn finish(body: &str) -> String {
+    let mut body = body.to_string();
     for l in 0..LONGS {
         let _ =
             writeln!(body, "cvt.u32.u64 %t, %l{l};\nmad.lo.u32 %h, %h, 31, %t;\nshr.u64 %l{l}, %l{l}, 32;");
@@ -128,17 +197,18 @@ fn kernel(seed: u64) -> String {
     }
     format!(
         ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n, .param .u64 w)\n{{\n\
-         .reg .u32 %r<{WORDS}>, %t, %h, %s, %i;\n.reg .u64 %l<{LONGS}>, %out, %own;\n.reg .pred %p<{PREDICATES}>, %z;\n\
+         .reg .u32 %r<{WORDS}>, %t, %h, %s, %i, %e, %own_number, %zero;\n.reg .u64 %l<{LONGS}>, %out, %own;\n.reg .pred %p<{PREDICATES}>, %z;\n\
          .shared .align 16 .b8 room[4096];\nmov.u32 %t, %tid.x;\nmov.u32 %s, room;\nmad.lo.u32 %s, %t, 64, %s;\n\
-         st.shared.v4.u32 [%s], {{%t, %t, %s, %s}};\nst.shared.v4.u32 [%s+16], {{%s, %t, %s, %t}};\n{begin}mov.u32 %h, 0;\n{body}\
+         st.shared.v4.u32 [%s], {{%t, %t, %s, %s}};\nst.shared.v4.u32 [%s+16], {{%s, %t, %s, %t}};\n{begin}mov.u32 %h, 0;\n\
+         mov.u32 %own_number, %laneid;\nand.b32 %own_number, %own_number, 5;\nld.param.u32 %zero, [w+4];\nand.b32 %zero, %zero, 0;\n{body}\
          mov.u32 %t, %tid.x;\nld.param.u64 %out, [out];\nmul.wide.u32 %own, %t, 4;\nadd.u64 %own, %own, %out;\n\
          st.global.u32 [%own], %h;\nret;\n}}\n"
     )
 }
 
 /// The results of a kernel, its warp instructions, and how many operations, parameters and loads the passes took in, and how many
-/// registers they filled.
-fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u64, [u32; 4]) {
+/// registers they filled, and how many loops they unrolled.
+fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u64, [u32; 5]) {
     let mut chip = ChipSpec::clone(&newer_chip("7.0"));
     chip.assembler = passes;
     let mut run = Run::new(device(Arc::new(chip), "convergence_barriers"), text, false, 64);
@@ -148,20 +218,20 @@ fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u6
     let report = run.report();
     let done = report.kernels[0]
         .clean_up
-        .map_or([0; 4], |done| [done.fused, done.parameters, done.loads, done.filled]);
+        .map_or([0; 5], |done| [done.fused, done.parameters, done.loads, done.filled, done.unrolled]);
     (run.words(), report.kernels[0].warp_instructions, done)
 }
 
 #[test]
 fn random_programs_compute_the_same_after_all_passes() {
-    let mut all = [0; 4];
+    let mut all = [0; 5];
     for seed in 0..200 {
         let text = kernel(seed);
         let (expected, as_written, _) = results(&text, AssemblerSpec::default(), true);
         for (passes, functional) in [
             (ALL, true),
             (ALL, false),
-            (AssemblerSpec { constant_operands: ConstantOperands::Any, ..ALL }, true),
+            (AssemblerSpec { constant_operands: ConstantOperands::Any, unroll: false, ..ALL }, true),
             (AssemblerSpec { constant_operands: ConstantOperands::Loaded, prologue: 2, ..ALL }, true),
             (AssemblerSpec { constant_operands: ConstantOperands::Loaded, prologue: 2, ..ALL }, false),
             (AssemblerSpec { three_inputs: false, ..ALL }, true),
@@ -175,11 +245,30 @@ fn random_programs_compute_the_same_after_all_passes() {
             if passes.constant_operands == ConstantOperands::Any {
                 assert!(instructions <= as_written, "seed {seed}");
             }
-            (0..4).for_each(|i| all[i] += done[i]);
+            (0..5).for_each(|i| all[i] += done[i]);
         }
     }
-    let [fused, parameters, loads, filled] = all;
+    let [fused, parameters, loads, filled, _] = all;
     assert!(fused > 1000 && parameters > 500 && loads > 200 && filled > 1000, "{all:?}");
+}
+
+#[test]
+fn random_loops_compute_the_same_unrolled() {
+    let mut all = 0;
+    for seed in 0..300 {
+        let text = kernel_of_loops(seed);
+        let (expected, ..) = results(&text, AssemblerSpec::default(), true);
+        for (passes, functional) in [
+            (ALL, true),
+            (AssemblerSpec { clean_up: true, unroll: true, ..AssemblerSpec::default() }, true),
+            (AssemblerSpec { constant_operands: ConstantOperands::Loaded, ..ALL }, false),
+        ] {
+            let (words, _, done) = results(&text, passes, functional);
+            assert_eq!(words, expected, "seed {seed}, {passes:?}\n{text}");
+            all += done[4];
+        }
+    }
+    assert!(all > 1200, "{all}");
 }
 
 /// Words that the threads of a block leave and cycles, of a kernel of atomics on one word of global or shared memory: sums, least

@@ -14,6 +14,7 @@ use super::scale::scale;
 use super::schedule::schedule;
 use super::select::select;
 use super::straighten::straighten;
+use super::unroll::unroll;
 use super::widen::widen;
 use super::work::count;
 use crate::chip::{AssemblerSpec, ConstantOperands};
@@ -37,14 +38,11 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
         return done;
     }
     done.jumps = straighten(func, true);
-    for _ in 0..PASSES {
-        let replaced = propagate(func, passes);
-        let removed = remove_dead(func);
-        done.copies += replaced.copies;
-        done.addresses += replaced.addresses;
-        done.parameters += replaced.parameters;
-        if replaced == CleanUp::default() && removed == 0 {
-            break;
+    settle(func, passes, &mut done);
+    if passes.unroll {
+        done.unrolled = unroll(func);
+        if done.unrolled > 0 {
+            settle(func, passes, &mut done);
         }
     }
     done.fused = select(func, passes);
@@ -66,6 +64,20 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     begin(func, passes.prologue);
     done.after = count(func);
     done
+}
+
+/// Replaces operands and removes what nobody reads until nothing changes.
+fn settle(func: &mut Func, passes: AssemblerSpec, done: &mut CleanUp) {
+    for _ in 0..PASSES {
+        let replaced = propagate(func, passes);
+        let removed = remove_dead(func);
+        done.copies += replaced.copies;
+        done.addresses += replaced.addresses;
+        done.parameters += replaced.parameters;
+        if replaced == CleanUp::default() && removed == 0 {
+            break;
+        }
+    }
 }
 
 /// What a register is known to hold: `base`, if there is one, plus `addend`.

@@ -208,6 +208,8 @@ pub struct Block {
     pub insts: Vec<Inst>,
     /// How it ends.
     pub end: Terminator,
+    /// A loop that begins here is not unrolled (`.pragma "nounroll"`).
+    pub kept: bool,
 }
 
 /// A function.

@@ -30,5 +30,6 @@ pub mod tf6_control_flow;
 pub mod tf7_unique_names;
 pub mod translate;
 pub mod uniform;
+pub mod unroll;
 pub mod widen;
 pub(crate) mod work;

@@ -36,6 +36,7 @@ pub fn straighten(func: &mut Func, jumps: bool) -> u32 {
             func.blocks[b].end = std::mem::replace(&mut func.blocks[to].end, Terminator::Jump(None, to));
             let mut insts = std::mem::take(&mut func.blocks[to].insts);
             func.blocks[b].insts.append(&mut insts);
+            func.blocks[b].kept |= func.blocks[to].kept;
             removed += u32::from(jump);
             gone[to] = true;
         }

@@ -36,7 +36,7 @@ use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 use crate::form::Form;
 use crate::isa::{self, Root};
 use crate::program::Text;
-use crate::ptx::ast::{Function, Module, Statement, Storage, Variable};
+use crate::ptx::ast::{Function, Module, NO_UNROLL, Statement, Storage, Variable};
 
 /// What a module-scope name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,9 @@ pub(super) struct Translator<'m, 'a> {
     pub(super) types: Vec<ScalarType>,
     current: Vec<Inst>,
     at: BlockId,
+    /// `.pragma "nounroll"` stands in this block, and for the whole function.
+    kept: bool,
+    keeps_all: bool,
     /// Blocks in the order of the text.
     order: Vec<BlockId>,
     ended: bool,
@@ -159,6 +162,8 @@ pub fn translate(cx: &Context<'_, '_>, function: usize) -> Result<Func, Vec<Diag
         types: Vec::new(),
         current: Vec::new(),
         at: 0,
+        kept: false,
+        keeps_all: cx.module.keeps_loops || ast.bounds.iter().any(|(name, _)| *name == NO_UNROLL),
         order: vec![0],
         ended: false,
         loc: None,
@@ -206,7 +211,7 @@ pub(super) fn width(ty: ScalarType) -> Width {
 
 impl<'m, 'a> Translator<'m, 'a> {
     fn placeholder(&self) -> Block {
-        Block { insts: Vec::new(), end: Terminator::Jump(None, 0) }
+        Block { insts: Vec::new(), end: Terminator::Jump(None, 0), kept: false }
     }
 
     pub(super) fn fresh(&mut self, ty: ScalarType) -> Reg {
@@ -320,6 +325,7 @@ impl<'m, 'a> Translator<'m, 'a> {
                     self.names.close();
                 }
                 Statement::Loc(file, line) => self.loc = Some((*file, *line)),
+                Statement::KeepLoop => self.kept = true,
                 Statement::BranchTargets(..) | Statement::Prototype(_) => {}
             }
         }

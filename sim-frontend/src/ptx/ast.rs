@@ -22,7 +22,12 @@ pub struct Module<'a> {
     pub variables: Vec<Variable<'a>>,
     /// Functions and entries.
     pub functions: Vec<Function<'a>>,
+    /// `.pragma "nounroll";`: no loop is unrolled.
+    pub keeps_loops: bool,
 }
+
+/// The string of the pragma that keeps loops as they are, and its name among the bounds of a function.
+pub const NO_UNROLL: &str = "nounroll";
 
 /// Most bytes of a variable: global memory ends where local memory begins in physical memory.
 pub const MAX_VARIABLE: u64 = LOCAL_PHYSICAL;
@@ -186,6 +191,8 @@ pub enum Statement<'a> {
     BranchTargets(&'a str, Vec<(&'a str, Span)>),
     /// `name: .callprototype …;` or `.calltargets`: the name.
     Prototype(&'a str),
+    /// `.pragma "nounroll";`: a loop that begins here is not unrolled.
+    KeepLoop,
 }
 
 /// A guard `@p` or `@!p`.

@@ -8,7 +8,9 @@ pub mod papers;
 
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use super::ast::{Function, Init, Instruction, Module, Opaque, Operand, OperandKind, Storage, Variable};
+use super::ast::{
+    Function, Init, Instruction, Module, NO_UNROLL, Opaque, Operand, OperandKind, Storage, Variable,
+};
 use super::lexer::{Kind, Token, lex};
 use crate::diagnostic::{Diagnostic, Source, Span, nearest};
 
@@ -216,6 +218,17 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// `.pragma`: true for `"nounroll"`, others are for other assemblers.
+    pub(crate) fn pragma(&mut self) -> bool {
+        let mut found = false;
+        while matches!(self.kind(), Some(Kind::Text | Kind::Dotted | Kind::Punct(b','))) {
+            found |= self.word().trim_matches('"') == NO_UNROLL;
+            self.at += 1;
+        }
+        self.recover();
+        found
+    }
+
     fn module(&mut self) -> Module<'a> {
         let mut module = Module { papers: self.papers, ..Module::default() };
         while self.kind().is_some() {
@@ -314,7 +327,8 @@ impl<'a> Parser<'a> {
                     }
                 }
             }
-            "pragma" | "alias" => self.recover(),
+            "pragma" => module.keeps_loops |= self.pragma(),
+            "alias" => self.recover(),
             _ => self.declaration(module)?,
         }
         Ok(())
@@ -370,7 +384,11 @@ impl<'a> Parser<'a> {
                 }
                 "explicitcluster" => bounds.push((word, Vec::new())),
                 "noreturn" | "unique" => {}
-                "pragma" => self.recover(),
+                "pragma" => {
+                    if self.pragma() {
+                        bounds.push((NO_UNROLL, Vec::new()));
+                    }
+                }
                 "attribute" => {
                     while !matches!(self.kind(), None | Some(Kind::Punct(b')'))) {
                         self.at += 1;

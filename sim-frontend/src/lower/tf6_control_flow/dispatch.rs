@@ -150,7 +150,7 @@ fn one_loop(
     }
     // A loop that begins in the middle has a block of its own before that, which takes the place of the
     // function's first one.
-    let before = entry.map(|_| Block { insts: Vec::new(), end: Terminator::Jump(None, 0) });
+    let before = entry.map(|_| Block { insts: Vec::new(), end: Terminator::Jump(None, 0), kept: false });
     for b in entry.map(|_| 0).into_iter().chain(blocks.iter().copied()) {
         let first = before.as_ref().filter(|_| b == 0);
         let block = first.unwrap_or(&func.blocks[b]);

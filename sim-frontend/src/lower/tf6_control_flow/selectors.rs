@@ -149,7 +149,7 @@ impl Routed {
     }
 
     fn block(&mut self, insts: Vec<Inst>, end: Terminator) -> BlockId {
-        self.func.blocks.push(Block { insts, end });
+        self.func.blocks.push(Block { insts, end, kept: false });
         self.from.push(Vec::new());
         self.func.blocks.len() - 1
     }

@@ -44,7 +44,7 @@ fn func(shape: &[(u8, usize, usize)]) -> Func {
                 // A latch.
                 _ => Terminator::Branch(Box::new(inst(OpClass::Branch, p)), x % (b + 1), b + 1),
             };
-            Block { insts: vec![inst(OpClass::Data, always)], end }
+            Block { insts: vec![inst(OpClass::Data, always)], end, kept: false }
         })
         .collect();
     Func {

@@ -82,7 +82,11 @@ impl<'a> Translator<'_, 'a> {
 
     /// Ends the current block.
     pub(super) fn finish(&mut self, end: Terminator) {
-        self.func.blocks[self.at] = Block { insts: std::mem::take(&mut self.current), end };
+        self.func.blocks[self.at] = Block {
+            insts: std::mem::take(&mut self.current),
+            end,
+            kept: std::mem::take(&mut self.kept) || self.keeps_all,
+        };
         self.ended = true;
     }
 

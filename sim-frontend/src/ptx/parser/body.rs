@@ -87,7 +87,11 @@ impl<'a> Parser<'a> {
                     list.push(Statement::Loc(file, line));
                 }
             }
-            "pragma" => self.recover(),
+            "pragma" => {
+                if self.pragma() {
+                    list.push(Statement::KeepLoop);
+                }
+            }
             "file" => {
                 let line = self.source.line(self.span().start);
                 while self.kind().is_some() && self.source.line(self.span().start) == line {
