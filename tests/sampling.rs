@@ -38,6 +38,7 @@ const PTX: &str = "
     mov.u32 %n, 0;
     mov.u32 %k, kept;
 keep:
+    .pragma \"nounroll\";
     st.local.u32 [%k], %i;
     add.u32 %k, %k, 4;
     add.u32 %n, %n, 1;
@@ -47,6 +48,7 @@ keep:
     and.b32 %n, %b, %m;
     add.u32 %n, %n, 16;
 loop:
+    .pragma \"nounroll\";
     mad.lo.u32 %r, %n, %r, %t;
     sub.u32 %n, %n, 1;
     setp.ne.u32 %p, %n, 0;
@@ -55,6 +57,7 @@ loop:
     @!%p red.global.add.u32 [%c], 1;
     mov.u32 %r, 7;
 sum:
+    .pragma \"nounroll\";
     sub.u32 %k, %k, 4;
     ld.local.u32 %m, [%k];
     add.u32 %r, %r, %m;

@@ -195,6 +195,7 @@ fn every_workload_passes_cleaned_up() {
         "parameters",
         "three_inputs",
         "multiply_add",
+        "unroll",
         "wide_loads",
         "scaled_addresses",
         "balance",
@@ -215,6 +216,9 @@ fn every_workload_passes_cleaned_up() {
             "gtx980",
             "--set",
             &setting,
+            // Copies of iterations are no instructions that went.
+            "--set",
+            "assembler.unroll=false",
             "--json",
         ]))
     };

@@ -32,7 +32,7 @@ fn instruction(numbers: &mut Numbers) -> String {
     let mut one = |of: &[&str]| of[numbers.below(of.len() as u64) as usize].to_string();
     let text = match one(&[
         "sum", "sum", "shl", "product", "logic", "wide", "long", "cvt", "shift", "setp", "pred", "selp",
-        "param", "load", "load", "load", "store",
+        "param", "load", "load", "load", "loads", "store",
     ])
     .as_str()
     {
@@ -58,6 +58,7 @@ fn instruction(numbers: &mut Numbers) -> String {
             one(&["", "!"])
         ),
         "selp" => format!("selp.u32 %r{r}, %r{s}, {t}, %p{q};"),
+        "loads" => format!("ld.shared.v2.u32 {{%r{r}, %r{s}}}, [%s+{}];", one(&["0", "8", "16", "24"])),
         // The thread's own 64 bytes of shared memory.
         "load" => {
             format!("ld.shared.u32 %r{r}, [%s+{}];", one(&["0", "4", "8", "12", "16", "20", "24", "28"]))
@@ -156,6 +157,10 @@ fn kernel_of_loops(seed: u64) -> String {
             true => writeln!(body, "mad.lo.s32 %i, %own_number, {}, {start};", -step),
             false => writeln!(body, "mov.u32 %i, {start};"),
         };
+        let count = match numbers.below(2) {
+            0 => format!("add.s32 %i, %i, {step};"),
+            _ => format!("sub.s32 %i, %i, {};", -step),
+        };
         let last = match numbers.below(2) {
             0 => limit.to_string(),
             _ => {
@@ -165,7 +170,7 @@ fn kernel_of_loops(seed: u64) -> String {
         };
         let _ = writeln!(
             body,
-            "L{block}:\n{inside}add.s32 %i, %i, {step};\nmad.lo.u32 %h, %h, 31, %i;\nsetp.{cmp}.s32 %z, %i, {last};\n@%z bra L{block};"
+            "L{block}:\n{inside}{count}\nmad.lo.u32 %h, %h, 31, %i;\nsetp.{cmp}.s32 %z, %i, {last};\n@%z bra L{block};"
         );
     }
     finish(&body)

@@ -241,6 +241,9 @@ impl<'p> Reached<'p> {
         let mut indirect = false;
         let mut refused = Vec::new();
         let mut cleaned = request.passes.clean_up.then(CleanUp::default);
+        let entry = parts.functions.get(request.entry).and_then(Option::as_ref);
+        let bound = entry.and_then(|part| part.bounds.most_registers()).unwrap_or(u32::MAX);
+        let most = bound.saturating_sub(request.passes.reserved_registers);
         while let Some(f) = open.pop() {
             let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
             if !seen.insert(f) {
@@ -283,7 +286,7 @@ impl<'p> Reached<'p> {
                 expand(Arc::make_mut(&mut func), tiles);
             }
             if let Some(cleaned) = &mut cleaned {
-                cleaned.add(&clean_up(Arc::make_mut(&mut func), request.passes));
+                cleaned.add(&clean_up(Arc::make_mut(&mut func), request.passes, most));
             }
             if func.indirect && !indirect {
                 // It may call whatever has its address in memory or in a register somewhere.

@@ -28,8 +28,8 @@ const OFFSETS: std::ops::Range<i64> = -(1 << 23)..1 << 23;
 /// Passes over a function at most: each finds what the one before made possible.
 const PASSES: u32 = 8;
 
-/// Cleans a function up.
-pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
+/// Cleans a function up. `most`: registers of a thread that the bounds of the kernel leave.
+pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32) -> CleanUp {
     let count = |func: &Func| func.blocks.iter().map(|block| block.all().count() as u32).sum();
     let before = count(func);
     let mut done = CleanUp { before, after: before, ..CleanUp::default() };
@@ -58,7 +58,7 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec) -> CleanUp {
     if done.filled > 0 {
         remove_dead(func);
     }
-    done.ordered = if passes.schedule { schedule(func, passes.uniform_registers) } else { 0 };
+    done.ordered = if passes.schedule { schedule(func, passes.uniform_registers, most) } else { 0 };
     done.atomics = combine(func, passes.combine_atomics);
     done.balanced = if passes.balance { balance(func) } else { 0 };
     begin(func, passes.prologue);

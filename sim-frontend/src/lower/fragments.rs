@@ -86,6 +86,16 @@ struct Place {
     bits: u64,
 }
 
+impl Place {
+    /// False if rows are known to lie at addresses that `ldmatrix` does not take.
+    fn has_whole_rows(&self) -> bool {
+        match self.stride {
+            Operand::Const { bits, .. } => bits.wrapping_mul(self.bits).is_multiple_of(8 * TILE_ROW),
+            _ => true,
+        }
+    }
+}
+
 /// A register of a fragment: how many strides and bytes it lies beyond the thread's first address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Spot {
@@ -212,8 +222,12 @@ impl Expansion<'_> {
         let map = map(&matrix);
         let spots = spots(&matrix, &map);
         let unique = needed(&matrix).min(list.len());
+        // Of those that repeat one another the first that is no sink.
+        let register = |o: &&Operand| matches!(o, Operand::Reg(_));
+        let first = |i: usize| list[i..].iter().step_by(unique).find(register).copied().unwrap_or(list[i]);
+        let named: Vec<Operand> = (0..unique).map(first).collect();
         let own = self.made.len();
-        let several = tile_registers(&matrix);
+        let several = tile_registers(&matrix).filter(|_| place.has_whole_rows());
         if self.tiles
             && facts.space == StateSpace::Shared
             && let Some(lanes) = several.and_then(|several| TileLanes::of(&spots, several))
@@ -221,14 +235,17 @@ impl Expansion<'_> {
             let own = self.tile_address(inst, &place, &lanes);
             let firsts = spots.iter().step_by(lanes.registers);
             let places: Vec<_> = firsts.map(|spot| self.at(inst, &place, own, *spot)).collect();
-            for (registers, at) in list[..unique].chunks(lanes.registers).zip(places) {
+            for (registers, at) in named.chunks(lanes.registers).zip(places) {
                 self.load_tiles(inst, &place, at, map.exchanged, registers);
             }
         } else {
-            self.accesses(inst, &place, &map, &list[..unique], &spots, matrix.types[0]);
+            self.accesses(inst, &place, &map, &named, &spots, matrix.types[0]);
         }
         for i in unique..list.len() {
-            let (Operand::Reg(_), from @ Operand::Reg(_)) = (list[i], list[i % unique]) else { continue };
+            let (Operand::Reg(_), from @ Operand::Reg(_)) = (list[i], named[i % unique]) else { continue };
+            if list[i] == from {
+                continue;
+            }
             let mut copy = tf3_stack::made(inst, OpClass::Data, Root::Mov, ScalarType::B32);
             (copy.dst[0], copy.src[0], copy.text) = (list[i], from, PART);
             self.push(copy);
@@ -290,12 +307,12 @@ impl Expansion<'_> {
 
     /// Base and offset of a register's part.
     fn at(&mut self, inst: &Inst, place: &Place, own: (Operand, u64), spot: Spot) -> (Operand, i64) {
-        let ((base, unit), offset) = (own, place.offset + spot.bytes);
+        let ((base, unit), offset) = (own, place.offset.wrapping_add(spot.bytes));
         if spot.strides == 0 {
             return (base, offset);
         }
         match self.stride(inst, place, unit) {
-            Operand::Const { bits, .. } => (base, offset + (bits * unit * spot.strides) as i64),
+            Operand::Const { bits, .. } => (base, offset.wrapping_add((bits * unit * spot.strides) as i64)),
             stride => (self.sum(inst, stride, constant(unit * spot.strides), base, place.wide), offset),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::ir::{Func, Inst, Operand, Reg};
+use super::ir::{Block, Func, Inst, Operand, Reg};
 use super::liveness::{Live, RegSet};
 use super::work::count;
 use crate::isa::Root;
@@ -26,8 +26,8 @@ const COMPARED: usize = 48;
 const STRETCHES: [usize; 5] = [PIECE, 64, 32, 16, 8];
 
 /// Orders the instructions of every block; returns how many blocks have another order. `uniform`: words that are held
-/// elsewhere than in the registers of a thread.
-pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
+/// elsewhere than in the registers of a thread; `most`: what a thread may have, but where `setmaxnreg` moves it.
+pub fn schedule(func: &mut Func, uniform: u32, most: u32) -> u32 {
     if func.injected_by_hand {
         return 0;
     }
@@ -39,6 +39,10 @@ pub fn schedule(func: &mut Func, uniform: u32) -> u32 {
     for part in &mut parts {
         part.orders(&limits);
         needed = needed.max(part.orders.iter().map(|order| order.words).min().unwrap_or(0));
+    }
+    let moves = || func.blocks.iter().flat_map(Block::all).any(|inst| inst.class == OpClass::SetRegisters);
+    if needed > i64::from(most) && !moves() {
+        needed = i64::from(most).max(WORDS);
     }
     let mut orders: Vec<Vec<usize>> =
         func.blocks.iter().map(|block| Vec::with_capacity(block.insts.len())).collect();

@@ -9,7 +9,7 @@ use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Reg, Terminato
 use super::select::is_sum;
 use super::uniform::Uniform;
 use super::work::count;
-use crate::form::{CmpOp, Form};
+use crate::form::{BoolOp, CmpOp, Form};
 use crate::isa::Root;
 use crate::program::{OpClass, Text};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
@@ -26,20 +26,51 @@ const MOST_WITH_LOADS: usize = 48;
 const MOST_WITH_MANY_LOADS: usize = 60;
 const MANY_LOADS: usize = 8;
 
-/// Loads of global memory in an iteration: results of four iterations have to find registers.
+/// Loads of an iteration that are not of shared memory: results of four iterations have to find registers.
 const MOST_GLOBAL_LOADS: usize = 15;
 
-/// Blocks that stand in front of the loop: the check, the long loop, its end, the check of what follows, and that.
+/// Blocks that stand in front of the loop: the check, the long loop, the check of what follows, that, and whether anything is left.
 const ADDED: usize = 5;
 
 /// A loop that counts.
 struct Counted {
     /// What the counter grows by.
     step: i64,
-    /// The comparison that leads to the next iteration, and its place in the block.
+    /// The place in the block of the comparison that leads to the next iteration, and what it is.
     test: usize,
     cmp: CmpOp,
     limit: Operand,
+}
+
+/// Where registers begin.
+struct Starts {
+    uniform: Uniform,
+    /// By register: how many instructions write it, and how many of those write one value for all threads of a warp.
+    writes: Vec<(u32, u32)>,
+}
+
+impl Starts {
+    fn new(func: &Func) -> Self {
+        let uniform = Uniform::new(func);
+        let mut writes = vec![(0, 0); func.regs.len()];
+        for inst in func.blocks.iter().flat_map(Block::all) {
+            count(1);
+            let alike = inst.class == OpClass::Data
+                && inst.guard == PredOperand::Const(true)
+                && inst.psrc.iter().all(|p| *p == PredOperand::None)
+                && inst.src.iter().all(|operand| uniform.operand(operand));
+            inst.for_writes(|reg| {
+                let (all, of_warp) = &mut writes[reg as usize];
+                (*all, *of_warp) = (*all + 1, *of_warp + u32::from(alike));
+            });
+        }
+        Self { uniform, writes }
+    }
+
+    /// A counter, which its loop writes once, has one value for all threads of a warp where the loop begins.
+    fn alike(&self, counter: Reg) -> bool {
+        self.writes[counter as usize] == (2, 1)
+    }
 }
 
 /// Unrolls loops; returns how many.
@@ -49,8 +80,8 @@ pub fn unroll(func: &mut Func) -> u32 {
     if func.injected_by_hand || !func.blocks.iter().enumerate().any(candidate) {
         return 0;
     }
-    let uniform = Uniform::new(func);
-    let found: Vec<Option<Counted>> = (0..func.blocks.len()).map(|b| counted(func, b, &uniform)).collect();
+    let starts = Starts::new(func);
+    let found: Vec<Option<Counted>> = (0..func.blocks.len()).map(|b| counted(func, b, &starts)).collect();
     let mut entry: Vec<BlockId> = Vec::with_capacity(found.len());
     let mut blocks = 0;
     for own in &found {
@@ -71,7 +102,7 @@ pub fn unroll(func: &mut Func) -> u32 {
 }
 
 /// The loop that a block is, if it counts and is short enough.
-fn counted(func: &Func, b: BlockId, uniform: &Uniform) -> Option<Counted> {
+fn counted(func: &Func, b: BlockId, starts: &Starts) -> Option<Counted> {
     let block = &func.blocks[b];
     let Terminator::Branch(branch, taken, next) = &block.end else { return None };
     let PredOperand::Reg(goes_on, false) = branch.guard else { return None };
@@ -111,55 +142,51 @@ fn counted(func: &Func, b: BlockId, uniform: &Uniform) -> Option<Counted> {
         CmpOp::Gt | CmpOp::Ge => step < 0 && ty == ScalarType::S32,
         _ => false,
     };
-    let counts = plain && invariant && once && at < test && towards && step != 0 && step.abs() < 1 << 24;
-    let starts_alike = || {
-        let outside = func
-            .blocks
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != b)
-            .flat_map(|(_, block)| block.all());
-        let mut starts = outside.filter(|inst| writes(inst, counter));
-        starts.all(|inst| {
-            inst.class == OpClass::Data
-                && inst.guard == PredOperand::Const(true)
-                && inst.src.iter().all(|operand| uniform.operand(operand))
-        }) && uniform.operand(&limit)
-    };
-    (counts && fits(func, block, starts_alike)).then_some(Counted { step, test, cmp, limit })
+    let counts =
+        plain && invariant && once && at < test && towards && step != 0 && step.unsigned_abs() < 1 << 24;
+    let counts = counts && func.regs[counter as usize] == Width::Word;
+    let alike = starts.alike(counter) && starts.uniform.operand(&limit);
+    (counts && fits(func, block, alike)).then_some(Counted { step, test, cmp, limit })
 }
 
-/// What `add.s32 r, r, constant` adds.
+/// What `add.s32 r, r, constant` adds, or takes away as `sub`.
 fn growth(inst: &Inst, counter: Reg) -> Option<i64> {
+    let sign = if is_sum(inst, Root::Add) { 1 } else { -1 };
     match (inst.dst[0], inst.src[0], inst.src[1]) {
         (Operand::Reg(to), Operand::Reg(from), Operand::Const { bits, wide })
             if to == counter
                 && from == counter
-                && is_sum(inst, Root::Add)
+                && (sign > 0 || is_sum(inst, Root::Sub))
                 && inst.class == OpClass::Data
                 && inst.guard == PredOperand::Const(true) =>
         {
-            Some(if wide { bits as i64 } else { i64::from(bits as i32) })
+            Some((if wide { bits as i64 } else { i64::from(bits as i32) }).wrapping_mul(sign))
         }
         _ => None,
     }
 }
 
 /// True if the assembler would unroll a loop of these instructions. `alike`: all threads of a warp iterate equally often.
-fn fits(func: &Func, block: &Block, alike: impl Fn() -> bool) -> bool {
+fn fits(func: &Func, block: &Block, alike: bool) -> bool {
     let (mut loads, mut global, mut stores, mut meets) = (0, 0, 0, 0);
     for inst in &block.insts {
         match inst.class {
-            OpClass::Data | OpClass::LoadParam | OpClass::Mma | OpClass::MoveMatrix => {}
+            OpClass::Data | OpClass::LoadParam => {}
             OpClass::Load | OpClass::LoadMatrix => {
                 loads += 1;
+                meets += usize::from(inst.class == OpClass::LoadMatrix);
                 let shared = inst.extra.access().is_some_and(|facts| facts.space == StateSpace::Shared);
                 global += usize::from(!shared);
             }
-            OpClass::Store | OpClass::StoreMatrix => stores += 1,
-            OpClass::Barrier | OpClass::Shuffle | OpClass::Vote | OpClass::WarpSync | OpClass::Atomic => {
-                meets += 1
-            }
+            OpClass::Store => stores += 1,
+            OpClass::Barrier
+            | OpClass::Shuffle
+            | OpClass::Vote
+            | OpClass::WarpSync
+            | OpClass::Atomic
+            | OpClass::Mma
+            | OpClass::MoveMatrix
+            | OpClass::StoreMatrix => meets += 1,
             _ => return false,
         }
         // Sums with a carry name no register for it.
@@ -182,60 +209,69 @@ fn fits(func: &Func, block: &Block, alike: impl Fn() -> bool) -> bool {
     block.insts.len() < most
         && global <= MOST_GLOBAL_LOADS
         // Where threads leave at different times, only what touches nothing else or only loads or only stores.
-        && ((meets == 0 && (loads == 0 || stores == 0)) || alike())
+        && ((meets == 0 && (loads == 0 || stores == 0)) || alike)
 }
 
 /// The blocks in front of a loop; the first of them has the number `first`, what follows the loop `behind`.
 fn unrolled(func: &mut Func, block: &Block, own: &Counted, first: BlockId, behind: BlockId) -> Vec<Block> {
-    let [long, end, again, short, itself] = [1, 2, 3, 4, ADDED].map(|i| first + i);
+    let [long, again, short, end] = [1, 2, 3, 4].map(|i| first + i);
     let Terminator::Branch(branch, ..) = &block.end else { return Vec::new() };
     let new = |insts, end| Block { insts, end, kept: false };
     let jump = |p: Reg, negated: bool| {
         let mut inst = (**branch).clone();
-        (inst.guard, inst.text, inst.opcode) =
-            (PredOperand::Reg(p, negated), Text::Made("bra of an unrolled loop"), None);
+        (inst.guard, inst.opcode) = (PredOperand::Reg(p, negated), None);
+        // What is said of the loop's branch holds for the iterations, not for how they are counted.
+        inst.uniform_hint = false;
+        inst.text = Text::Made("bra of an unrolled loop");
         Box::new(inst)
     };
     let [before_long, before_short] = FACTORS.map(|factor| limit(func, block, own, factor as i64 - 1));
     let ((long_limit, mut check_insts), (short_limit, mut again_insts)) = (before_long, before_short);
     // Where the limit is the least number, no counter is below it.
     let towards = if own.step > 0 { CmpOp::Lt } else { CmpOp::Gt };
-    let mut tests = |insts: &mut Vec<Inst>, cmp: CmpOp, limit: Operand| {
+    let mut test = |insts: &mut Vec<Inst>, limit: Operand| {
         let mut test = block.insts[own.test].clone();
         let p = func.register(Width::Pred, false);
-        (test.text, test.opcode, test.pdst[0]) =
-            (Text::Made("setp of an unrolled loop"), None, PredOperand::Reg(p, false));
-        test.form.mods.cmp = Some(cmp);
-        if cmp == towards {
-            test.form.ty = ScalarType::S32;
-        }
-        test.src[1] = limit;
+        (test.pdst[0], test.opcode) = (PredOperand::Reg(p, false), None);
+        test.text = Text::Made("setp of an unrolled loop");
+        (test.form.ty, test.form.mods.cmp, test.src[1]) = (ScalarType::S32, Some(towards), limit);
         insts.push(test);
         p
     };
-    let enough = tests(&mut check_insts, towards, long_limit);
+    let enough = test(&mut check_insts, long_limit);
     let mut long_end = Vec::new();
-    let go_on = tests(&mut long_end, towards, long_limit);
-    let mut end_insts = Vec::new();
-    let left = tests(&mut end_insts, own.cmp, own.limit);
-    let two = tests(&mut again_insts, towards, short_limit);
-    let mut short_end = Vec::new();
-    let one = tests(&mut short_end, own.cmp, own.limit);
-    let [mut long_insts, mut short_insts] = FACTORS.map(|factor| copies(func, block, factor));
+    let goes_on = test(&mut long_end, long_limit);
+    let two = test(&mut again_insts, short_limit);
+    // What has iterated goes on as the loop would; what has not iterates once in any case.
+    let [none, left] = [(); 2].map(|()| func.register(Width::Pred, false));
+    let test = &block.insts[own.test];
+    let mut nothing = Inst { form: Form::plain(Root::And, ScalarType::Pred), imm: 0, ..test.clone() };
+    nothing.src = [Operand::None; 5];
+    nothing.psrc = [PredOperand::Reg(enough, true), PredOperand::Reg(two, true)];
+    nothing.pdst[0] = PredOperand::Reg(none, false);
+    let mut goes = test.clone();
+    goes.form.mods.bool_op = Some(BoolOp::Or);
+    (goes.psrc[0], goes.pdst[0]) = (PredOperand::Reg(none, false), PredOperand::Reg(left, false));
+    let mut end_insts = vec![nothing, goes];
+    for inst in &mut end_insts {
+        (inst.opcode, inst.text) = (None, Text::Made("setp of an unrolled loop"));
+    }
+    let [mut long_insts, short_insts] = FACTORS.map(|factor| copies(func, block, factor));
     long_insts.extend(long_end);
-    short_insts.extend(short_end);
     vec![
         new(check_insts, Terminator::Branch(jump(enough, true), again, long)),
-        new(long_insts, Terminator::Branch(jump(go_on, false), long, end)),
-        new(end_insts, Terminator::Branch(jump(left, true), behind, again)),
-        new(again_insts, Terminator::Branch(jump(two, true), itself, short)),
-        new(short_insts, Terminator::Branch(jump(one, true), behind, itself)),
+        new(long_insts, Terminator::Branch(jump(goes_on, false), long, again)),
+        new(again_insts, Terminator::Branch(jump(two, true), end, short)),
+        new(short_insts, Terminator::Jump(None, end)),
+        new(end_insts, Terminator::Branch(jump(left, true), behind, first + ADDED)),
     ]
 }
 
 /// The limit of a counter after which so many iterations more are sure to come, and what computes it.
 fn limit(func: &mut Func, block: &Block, own: &Counted, more: i64) -> (Operand, Vec<Inst>) {
-    let room = own.step * more;
+    // What may reach its limit is sure to come where what is one nearer may not.
+    let reaches = matches!(own.cmp, CmpOp::Le | CmpOp::Ge);
+    let room = own.step * more - if reaches { own.step.signum() } else { 0 };
     if let Operand::Const { bits, .. } = own.limit {
         // Beyond the numbers of 32 bits nothing is sure.
         let nearer = i64::from(bits as i32) - room;
@@ -256,7 +292,7 @@ fn limit(func: &mut Func, block: &Block, own: &Counted, more: i64) -> (Operand, 
 }
 
 /// So many iterations, one after the other. What an iteration but the last one writes is in registers of its own, so that
-/// they can be done at a time; what grows by a constant is made of what it was before them.
+/// they can be done at a time, unless a guard may keep it as it is; what grows by a constant is made of what it was before them.
 fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
     let mut written: FxHashMap<Reg, u32> = FxHashMap::default();
     block.insts.iter().for_each(|inst| inst.for_writes(|reg| *written.entry(reg).or_default() += 1));
@@ -281,6 +317,7 @@ fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
             {
                 let bits = step.wrapping_mul(iteration as i64) as u64;
                 copy.src[1] = Operand::Const { bits: if wide { bits } else { bits & 0xffff_ffff }, wide };
+                copy.form.root = Root::Add;
                 copy.opcode = None;
                 copy.text = Text::Made("add of an unrolled loop");
                 let to = if last { reg } else { func.register(func.regs[reg as usize], false) };
@@ -293,8 +330,10 @@ fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
             let guarded = inst.guard != PredOperand::Const(true);
             let mut names: Vec<(Reg, Reg)> = Vec::new();
             inst.for_writes(|reg| {
-                let before = holds.get(&reg).copied().unwrap_or(reg);
-                names.push((reg, before));
+                // `{a, a}`: one name for what is written twice.
+                if !names.iter().any(|(known, _)| *known == reg) {
+                    names.push((reg, holds.get(&reg).copied().unwrap_or(reg)));
+                }
             });
             for (reg, to) in &mut names {
                 if !guarded {

@@ -116,3 +116,27 @@ fn sums_are_accessed_in_pairs() {
     let body = "wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {%d1, %d2}, [%rd4], 40;";
     assert_eq!(counts(&program(body, PASSES)).2, 1);
 }
+
+/// Rows that begin at other addresses than multiples of 16 bytes are no tiles.
+#[test]
+fn rows_that_are_not_aligned_are_loaded_by_their_threads() {
+    let of = |stride: &str| {
+        counts(&program(
+            &format!("wmma.load.a.sync.aligned.row.m8n8k32.shared.s4 {{%r1}}, [room], {stride};"),
+            PASSES,
+        ))
+    };
+    assert_eq!((of("64").1, of("40").1), (1, 0));
+}
+
+/// Of registers that repeat one another any may be named.
+#[test]
+fn sinks_take_no_register_away_from_what_repeats_it() {
+    let list = "{_, %r2, %r3, %r4, %r5, %r6, %r7, %r8}";
+    let made =
+        program(&format!("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list}, [room], 40;"), PASSES);
+    // The load writes %r5 itself; the other three are copies.
+    let (_, tiles, _) = counts(&made);
+    let load = made.ops.iter().find(|op| op.class == OpClass::LoadMatrix).expect("a load");
+    assert_eq!((tiles, load.dst.iter().filter(|row| row.is_some()).count()), (1, 4));
+}

@@ -86,3 +86,40 @@ fn registers_are_read_before_they_are_written_again() {
         "setp.eq.u64 %p, %a, 0;\nmov.u32 %r1, 7;\n@%p ld.global.u32 %r1, [%a];\nst.global.u32 [%a+8], %r1;";
     assert_eq!(places(&order(guarded), "@%p ld"), [2]);
 }
+
+/// Where one part of a kernel needs more registers than an SM full of warps has in any case, loads of another come early too;
+/// not beyond what the bounds of the kernel leave.
+#[test]
+fn all_parts_may_use_what_one_needs() {
+    let kept: String = (1..28).map(|i| format!("mul.lo.u32 %r{i}, %r0, {};\n", 2 * i + 1)).collect();
+    let step = |i: u32| {
+        format!(
+            "ld.global.u32 %r{0}, [%l0+{1}];\nmad.lo.u32 %r{2}, %r{0}, %r{0}, %r{2};\n",
+            60 + i,
+            4 * i,
+            1 + i
+        )
+    };
+    let block: String = (0..8).map(step).collect();
+    let sums: String = (1..28).map(|i| format!("st.global.u32 [%a+{}], %r{i};\n", 4 * i)).collect();
+    // Volatile loads stay in their order, so that all of their results are live at a time.
+    let many: String = (1..28)
+        .map(|i| format!("ld.volatile.global.u32 %m{i}, [%l0+{}];\n", 4 * i))
+        .chain((1..28).map(|i| format!("add.u32 %r{i}, %r{i}, %m{i};\n")))
+        .collect();
+    let early = |bounds: &str, many: &str| {
+        let text = format!(
+            ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q) {bounds}\n{{\n\
+             .reg .u32 %r<99>, %m<99>;\n.reg .u64 %a, %l<2>;\n.reg .pred %p;\nld.param.u64 %a, [p];\nld.param.u64 %l0, [q];\n\
+             mov.u32 %r0, %tid.x;\n{kept}setp.eq.u32 %p, %r0, 7;\n@%p bra L;\n{block}L:\n{many}{sums}ret;\n}}\n"
+        );
+        let passes = AssemblerSpec { clean_up: true, schedule: true, ..AssemblerSpec::default() };
+        let made = assembled(&text, passes);
+        let texts: Vec<String> = (0..made.ops.len() as u32).map(|pc| made.text(pc)).collect();
+        let first = places(&texts, "mad.lo")[0];
+        places(&texts, "ld.global").iter().filter(|place| **place < first).count()
+    };
+    assert!(early("", "") < 8);
+    assert_eq!(early("", &many), 8);
+    assert!(early(".maxnreg 32", &many) < 8);
+}

@@ -55,6 +55,8 @@ fn what_ptxas_unrolls() {
             assert_eq!(copies(body, counts, root), 7, "{body} {counts}");
         }
     }
+    let down = LOAD.replace("add.s64 %rd4, %rd4, 4", "sub.s64 %rd4, %rd4, 4");
+    assert_eq!(copies(&down, UP, "ld.global"), 7);
     let barrier = format!("{LOAD}bar.sync 0;\n");
     assert_eq!(copies(&barrier, UP, "bar"), 7);
     assert_eq!(copies(&barrier, "ne.s32 -1 0 %r9", "bar"), 7);
@@ -93,6 +95,11 @@ fn what_ptxas_leaves_as_it_is() {
     ] {
         assert_eq!(copies(&body, BY_THREAD, root), 1, "{body}");
     }
+    // Products are made by all threads of a warp.
+    let product =
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r20, %r21}, {%r22}, {%r23}, {%r20, %r21};\n";
+    assert_eq!(copies(product, BY_THREAD, "mma"), 1);
+    assert_eq!(copies(product, UP, "mma"), 7);
     // What does not count: a step in a register, a limit that moves, two steps, a limit behind it.
     assert_eq!(copies(LOAD, "lt.s32 %r9 64 0", "ld.global"), 1);
     assert_eq!(copies(&format!("{LOAD}add.s32 %r9, %r9, 3;\n"), UP, "ld.global"), 1);
