@@ -280,7 +280,7 @@ impl Expansion<'_> {
         let beside =
             |i: usize| spots[i + 1] == Spot { bytes: spots[i].bytes + bytes, strides: spots[i].strides };
         let pairs = map.unit == 2 * bytes as u64
-            && list.len() % 2 == 0
+            && list.len().is_multiple_of(2)
             && (0..list.len()).step_by(2).all(beside)
             && place.offset % (2 * bytes) == 0;
         let each = if pairs { 2 } else { 1 };
