@@ -276,6 +276,24 @@ fn random_loops_compute_the_same_unrolled() {
     assert!(all > 1200, "{all}");
 }
 
+/// `i <= n` and `i < n + 1` lead to the same iterations, and to as many at a time.
+#[test]
+fn limits_that_are_reached_count_as_those_that_are_not() {
+    let run = |step: i32, cmp: &str, limit: i32| {
+        let text = finish(&format!(
+            "mov.u32 %i, 0;\nL0:\nmad.lo.u32 %h, %h, 31, %i;\nadd.s32 %i, %i, {step};\nsetp.{cmp}.s32 %z, %i, {limit};\n\
+             @%z bra L0;"
+        ));
+        let (words, instructions, done) = results(&text, ALL, true);
+        assert_eq!(done[4], 1);
+        (words, instructions)
+    };
+    for times in 0..10 {
+        assert_eq!(run(1, "le", times), run(1, "lt", times + 1), "{times}");
+        assert_eq!(run(-1, "ge", -times), run(-1, "gt", -times - 1), "{times}");
+    }
+}
+
 /// Words that the threads of a block leave and cycles, of a kernel of atomics on one word of global or shared memory: sums, least
 /// values and old values.
 fn atomics(way: CombineAtomics, threads: u32, functional: bool) -> (Vec<u32>, u64) {
