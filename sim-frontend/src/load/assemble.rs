@@ -29,7 +29,7 @@ use crate::lower::tf6_control_flow::inject;
 use crate::lower::translate::stack::MOST_ALIGN;
 use crate::lower::translate::{Context, Symbol, has_calls, translate};
 use crate::lower::uniform::uniform_branches;
-use crate::program::{CleanUp, ControlFlow, Extra, LaunchBounds, OpClass, ParamInfo, Pc, Program};
+use crate::program::{CleanUp, ControlFlow, Extra, LaunchBounds, ParamInfo, Pc, Program};
 use crate::ptx::ast::{Function, Module as Ast, Storage, Variable};
 use crate::ptx::parser::parse;
 
@@ -200,9 +200,7 @@ impl<'p> Reached<'p> {
 
     /// The registers that the bounds of the entry leave a thread. Where `setmaxnreg` moves them, code may use more.
     pub(super) fn most_registers(&self, bounds: &LaunchBounds) -> Option<u32> {
-        let mut insts =
-            self.functions.iter().flat_map(|(_, func)| &func.blocks).flat_map(|block| block.all());
-        let moves = insts.any(|inst| inst.class == OpClass::SetRegisters);
+        let moves = self.functions.iter().any(|(_, func)| func.moves_registers());
         bounds.most_registers().filter(|_| !moves)
     }
 
@@ -242,8 +240,7 @@ impl<'p> Reached<'p> {
         let mut refused = Vec::new();
         let mut cleaned = request.passes.clean_up.then(CleanUp::default);
         let entry = parts.functions.get(request.entry).and_then(Option::as_ref);
-        let bound = entry.and_then(|part| part.bounds.most_registers()).unwrap_or(u32::MAX);
-        let most = bound.saturating_sub(request.passes.reserved_registers);
+        let bound = entry.and_then(|part| part.bounds.most_registers());
         while let Some(f) = open.pop() {
             let Some(part) = parts.functions.get(f).and_then(Option::as_ref) else { continue };
             if !seen.insert(f) {
@@ -286,6 +283,8 @@ impl<'p> Reached<'p> {
                 expand(Arc::make_mut(&mut func), tiles);
             }
             if let Some(cleaned) = &mut cleaned {
+                let most = bound.filter(|_| !func.moves_registers()).unwrap_or(u32::MAX);
+                let most = most.saturating_sub(request.passes.reserved_registers);
                 cleaned.add(&clean_up(Arc::make_mut(&mut func), request.passes, most));
             }
             if func.indirect && !indirect {

@@ -125,7 +125,7 @@ fn fact(func: &Func, inst: &Inst, passes: AssemblerSpec) -> Option<Fact> {
         return None;
     }
     // The frame's base moves at calls.
-    let fixed = [func.stack_base, func.taken, func.carry];
+    let fixed = func.fixed();
     let same_width = |other: Reg| func.regs[other as usize] == func.regs[reg as usize];
     let usable = |other: Reg| other != reg && same_width(other) && !fixed.contains(&Some(other));
     if fixed.contains(&Some(reg)) {
@@ -470,7 +470,7 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
 fn remove_dead(func: &mut Func) -> usize {
     let mut removed = 0;
     // Calls and frames read these without naming them.
-    let fixed = [func.stack_base, func.taken, func.carry];
+    let fixed = func.fixed();
     let across = Live::new(func);
     let mut live = RegSet::new(func.regs.len());
     for b in 0..func.blocks.len() {

@@ -54,7 +54,7 @@ fn copy(inst: &Inst) -> Option<(Reg, Reg)> {
 /// For each register the one that it may be joined with: of several the first.
 fn partners(func: &Func) -> Vec<Option<Reg>> {
     let mut partner = vec![None; func.regs.len()];
-    let fixed = [func.stack_base, func.taken, func.carry];
+    let fixed = func.fixed();
     for inst in func.blocks.iter().flat_map(|block| &block.insts) {
         count(1);
         let Some((to, from)) = copy(inst) else { continue };

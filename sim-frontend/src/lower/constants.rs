@@ -179,7 +179,7 @@ fn held(func: &Func) -> BTreeMap<Constant, (Reg, usize)> {
         inst.for_writes(|reg| writes[reg as usize] += 1);
         inst.for_reads(|reg| read[reg as usize] = true);
     }
-    let fixed = [func.stack_base, func.taken, func.carry];
+    let fixed = func.fixed();
     let found = func.blocks[0].insts.iter().enumerate().filter_map(|(place, inst)| {
         let Operand::Reg(reg) = inst.dst[0] else { return None };
         let Operand::Parameter { offset, wide } = parameter(func, inst, reg)? else { return None };

@@ -1,6 +1,6 @@
 //! Loads and stores of the fragments of `wmma` become address arithmetic and ordinary accesses, or `ldmatrix`, as an
 //! assembler makes them. The fragments are those of `mma.m16n8`. What is made, and how many instructions it
-//! takes, was read from what ptxas 13 makes for sm_80 of each shape, type, layout and space.
+//! takes, was read from what ptxas 13 makes for sm_80 of 54 forms in shared and global memory.
 //!
 //! Until then such an instruction is one [`OpClass::LoadMatrix`] or [`OpClass::StoreMatrix`] of [`Root::Wmma`]: its
 //! first source is the address, its second one the elements from one row or column to the next, and its results or
@@ -9,7 +9,7 @@
 use rustc_hash::FxHashMap;
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
+use super::ir::{Func, Inst, Operand, Reg, Width};
 use super::{tf3_stack, tf4_access_sizes};
 use crate::form::{Half, Modifiers, register_bits};
 use crate::isa::Root;
@@ -143,7 +143,7 @@ impl Expansion<'_> {
         }
         let logic = matches!(root, Root::Shl | Root::And | Root::Or | Root::Mov);
         let ty = if logic { ScalarType::B32 } else { ScalarType::U32 };
-        let mut made = tf3_stack::made(inst, OpClass::Data, root, ty);
+        let mut made = tf3_stack::unguarded(tf3_stack::made(inst, OpClass::Data, root, ty));
         let wide = half == Some(Half::Wide);
         if half.is_some() {
             made.form.mods = Modifiers { half, ..Modifiers::plain() };
@@ -151,7 +151,7 @@ impl Expansion<'_> {
             made.form.dst_reg = register_bits(made.form.dst);
         }
         let to = self.func.register(if wide { Width::Pair } else { Width::Word }, false);
-        (made.guard, made.text, made.dst[0]) = (PredOperand::Const(true), ADDRESS, Operand::Reg(to));
+        (made.text, made.dst[0]) = (ADDRESS, Operand::Reg(to));
         made.src[..3].copy_from_slice(&from);
         self.made.push(made);
         self.words.insert(word, to);
@@ -276,11 +276,10 @@ impl Expansion<'_> {
             }
             return;
         }
-        // Neighbours are accessed together, where the thread's part is aligned to both.
+        // Neighbours, which only sums have, are accessed together; a thread's part is aligned to both.
         let beside =
             |i: usize| spots[i + 1] == Spot { bytes: spots[i].bytes + bytes, strides: spots[i].strides };
-        let pairs = map.unit == 2 * bytes as u64
-            && list.len().is_multiple_of(2)
+        let pairs = list.len().is_multiple_of(2)
             && (0..list.len()).step_by(2).all(beside)
             && place.offset % (2 * bytes) == 0;
         let each = if pairs { 2 } else { 1 };
@@ -306,8 +305,8 @@ impl Expansion<'_> {
     }
 
     /// Base and offset of a register's part.
-    fn at(&mut self, inst: &Inst, place: &Place, own: (Operand, u64), spot: Spot) -> (Operand, i64) {
-        let ((base, unit), offset) = (own, place.offset.wrapping_add(spot.bytes));
+    fn at(&mut self, inst: &Inst, place: &Place, (base, unit): (Operand, u64), spot: Spot) -> (Operand, i64) {
+        let offset = place.offset.wrapping_add(spot.bytes);
         if spot.strides == 0 {
             return (base, offset);
         }

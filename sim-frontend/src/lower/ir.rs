@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
+use crate::isa::Root;
 use crate::program::{Extra, OpClass, SpecialRegister, Text};
 
 /// A virtual register.
@@ -261,6 +262,16 @@ impl Func {
         reg as Reg
     }
 
+    /// Registers that calls and frames read and write without naming them.
+    pub fn fixed(&self) -> [Option<Reg>; 3] {
+        [self.stack_base, self.taken, self.carry]
+    }
+
+    /// True if `setmaxnreg` moves registers between the warps of a block.
+    pub fn moves_registers(&self) -> bool {
+        self.blocks.iter().flat_map(Block::all).any(|inst| inst.class == OpClass::SetRegisters)
+    }
+
     /// 32-bit registers of a thread that a register takes.
     pub fn words(&self, reg: Reg) -> u32 {
         if self.is_uniform(reg) { 0 } else { self.regs[reg as usize].words() }
@@ -407,6 +418,11 @@ impl Inst {
                 _ => self.src[slot] = Operand::Const { bits: value, wide },
             }
         }
+    }
+
+    /// It writes or reads the carry, which it does not name.
+    pub fn carries(&self) -> bool {
+        self.form.mods.cc || matches!(self.form.root, Root::Addc | Root::Subc | Root::Madc)
     }
 
     /// All sources.

@@ -29,7 +29,7 @@ pub fn scale(func: &mut Func) -> u32 {
         return 0;
     }
     let mut seen = vec![Seen::default(); func.regs.len()];
-    for fixed in [func.stack_base, func.taken, func.carry].into_iter().flatten() {
+    for fixed in func.fixed().into_iter().flatten() {
         seen[fixed as usize] = Seen { writes: 2, at: (0, 0), elsewhere: true };
     }
     for (b, block) in func.blocks.iter().enumerate() {

@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::ir::{Block, Func, Inst, Operand, Reg};
+use super::ir::{Func, Inst, Operand, Reg};
 use super::liveness::{Live, RegSet};
 use super::work::count;
 use crate::isa::Root;
@@ -26,7 +26,7 @@ const COMPARED: usize = 48;
 const STRETCHES: [usize; 5] = [PIECE, 64, 32, 16, 8];
 
 /// Orders the instructions of every block; returns how many blocks have another order. `uniform`: words that are held
-/// elsewhere than in the registers of a thread; `most`: what a thread may have, but where `setmaxnreg` moves it.
+/// elsewhere than in the registers of a thread; `most`: what a thread may have.
 pub fn schedule(func: &mut Func, uniform: u32, most: u32) -> u32 {
     if func.injected_by_hand {
         return 0;
@@ -40,10 +40,7 @@ pub fn schedule(func: &mut Func, uniform: u32, most: u32) -> u32 {
         part.orders(&limits);
         needed = needed.max(part.orders.iter().map(|order| order.words).min().unwrap_or(0));
     }
-    let moves = || func.blocks.iter().flat_map(Block::all).any(|inst| inst.class == OpClass::SetRegisters);
-    if needed > i64::from(most) && !moves() {
-        needed = i64::from(most).max(WORDS);
-    }
+    needed = needed.min(i64::from(most).max(WORDS));
     let mut orders: Vec<Vec<usize>> =
         func.blocks.iter().map(|block| Vec::with_capacity(block.insts.len())).collect();
     for mut part in parts {
@@ -122,10 +119,8 @@ fn parts(func: &Func) -> Vec<Part<'_>> {
 /// Instructions that others may pass, and that may pass others: what they do is to write registers and to access memory
 /// in no order with other threads.
 fn may_move(inst: &Inst) -> bool {
-    // The carry is written and read without a name.
-    let carries = inst.form.mods.cc || matches!(inst.form.root, Root::Addc | Root::Subc | Root::Madc);
     match inst.class {
-        OpClass::Data => !carries,
+        OpClass::Data => !inst.carries(),
         OpClass::LoadParam | OpClass::Mma | OpClass::LoadMatrix => true,
         OpClass::Load | OpClass::Store => weak(inst).is_some(),
         _ => false,

@@ -20,7 +20,7 @@ pub fn select(func: &mut Func, passes: AssemblerSpec) -> u32 {
     if func.injected_by_hand || !(passes.three_inputs || passes.multiply_add) {
         return 0;
     }
-    let fixed = [func.stack_base, func.taken, func.carry];
+    let fixed = func.fixed();
     let live = Live::new(func);
     let mut readers = Readers { of: vec![(0, NONE); func.regs.len()] };
     let mut places = Places { of: vec![(0, NONE); func.regs.len()], block: 0 };

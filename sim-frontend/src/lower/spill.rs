@@ -84,7 +84,7 @@ pub fn spill(func: &Func, rows: u16, first_row: u16, offset: u32, moves: bool) -
 /// Registers that cannot lie in the frame.
 fn fixed_registers(func: &Func) -> Vec<bool> {
     let mut fixed: Vec<bool> = vec![false; func.regs.len()];
-    for reg in [func.stack_base, func.taken, func.carry].into_iter().flatten() {
+    for reg in func.fixed().into_iter().flatten() {
         fixed[reg as usize] = true;
     }
     for inst in func.blocks.iter().flat_map(|block| block.all()) {

@@ -45,7 +45,7 @@ pub fn made(like: &Inst, class: OpClass, root: Root, ty: ScalarType) -> Inst {
 
 /// In all lanes, those too that a guard keeps from the call: what a recursive callee leaves in the
 /// guard's register says nothing once it returns.
-fn unguarded(inst: Inst) -> Inst {
+pub fn unguarded(inst: Inst) -> Inst {
     Inst { guard: PredOperand::Const(true), ..inst }
 }
 

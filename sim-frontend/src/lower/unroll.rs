@@ -1,15 +1,16 @@
 //! Loops that count are unrolled, as NVIDIA's assembler does it: four iterations at a time, then two, then one by one. The
 //! loop is one basic block that ends where a register, which grows by a constant, is compared with what does not change in
 //! it. Which loops those are was read from what ptxas 12.8 and 13 make of some two hundred of them for sm_52 to sm_90:
-//! [`MOST`] and [`MOST_WITH_LOADS`] say how long they may be. `.pragma "nounroll"` keeps a loop as it is.
+//! [`MOST`] and what follows it say how long they may be. `.pragma "nounroll"` keeps a loop as it is.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Reg, Terminator, Width};
 use super::select::is_sum;
+use super::tf3_stack::{made, unguarded};
 use super::uniform::Uniform;
 use super::work::count;
-use crate::form::{BoolOp, CmpOp, Form};
+use crate::form::{BoolOp, CmpOp};
 use crate::isa::Root;
 use crate::program::{OpClass, Text};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
@@ -88,16 +89,16 @@ pub fn unroll(func: &mut Func) -> u32 {
         entry.push(blocks);
         blocks += if own.is_some() { ADDED + 1 } else { 1 };
     }
-    let mut made = Vec::with_capacity(blocks);
+    let mut all = Vec::with_capacity(blocks);
     for (b, (mut block, own)) in std::mem::take(&mut func.blocks).into_iter().zip(&found).enumerate() {
         let itself = entry[b] + if own.is_some() { ADDED } else { 0 };
         if let Some(own) = own {
-            made.extend(unrolled(func, &block, own, entry[b], entry[b + 1]));
+            all.extend(unrolled(func, &block, own, entry[b], entry[b + 1]));
         }
         block.end.for_targets_mut(|to| *to = if *to == b { itself } else { entry[*to] });
-        made.push(block);
+        all.push(block);
     }
-    func.blocks = made;
+    func.blocks = all;
     found.iter().flatten().count() as u32
 }
 
@@ -142,9 +143,8 @@ fn counted(func: &Func, b: BlockId, starts: &Starts) -> Option<Counted> {
         CmpOp::Gt | CmpOp::Ge => step < 0 && ty == ScalarType::S32,
         _ => false,
     };
-    let counts =
-        plain && invariant && once && at < test && towards && step != 0 && step.unsigned_abs() < 1 << 24;
-    let counts = counts && func.regs[counter as usize] == Width::Word;
+    let small = step != 0 && step.unsigned_abs() < 1 << 24 && func.regs[counter as usize] == Width::Word;
+    let counts = plain && invariant && once && at < test && towards && small;
     let alike = starts.alike(counter) && starts.uniform.operand(&limit);
     (counts && fits(func, block, alike)).then_some(Counted { step, test, cmp, limit })
 }
@@ -189,14 +189,12 @@ fn fits(func: &Func, block: &Block, alike: bool) -> bool {
             | OpClass::StoreMatrix => meets += 1,
             _ => return false,
         }
-        // Sums with a carry name no register for it.
-        let carries = inst.form.mods.cc || matches!(inst.form.root, Root::Addc | Root::Subc | Root::Madc);
         let of_predicate = inst.pdst.iter().any(|p| *p != PredOperand::None);
-        if carries || of_predicate && inst.guard != PredOperand::Const(true) {
+        if inst.carries() || of_predicate && inst.guard != PredOperand::Const(true) {
             return false;
         }
         let mut fixed = false;
-        inst.for_writes(|reg| fixed |= [func.stack_base, func.taken, func.carry].contains(&Some(reg)));
+        inst.for_writes(|reg| fixed |= func.fixed().contains(&Some(reg)));
         if fixed {
             return false;
         }
@@ -245,8 +243,7 @@ fn unrolled(func: &mut Func, block: &Block, own: &Counted, first: BlockId, behin
     // What has iterated goes on as the loop would; what has not iterates once in any case.
     let [none, left] = [(); 2].map(|()| func.register(Width::Pred, false));
     let test = &block.insts[own.test];
-    let mut nothing = Inst { form: Form::plain(Root::And, ScalarType::Pred), imm: 0, ..test.clone() };
-    nothing.src = [Operand::None; 5];
+    let mut nothing = made(test, OpClass::Data, Root::And, ScalarType::Pred);
     nothing.psrc = [PredOperand::Reg(enough, true), PredOperand::Reg(two, true)];
     nothing.pdst[0] = PredOperand::Reg(none, false);
     let mut goes = test.clone();
@@ -279,13 +276,10 @@ fn limit(func: &mut Func, block: &Block, own: &Counted, more: i64) -> (Operand, 
         let nearer = i32::try_from(nearer).unwrap_or(most);
         return (Operand::Const { bits: u64::from(nearer as u32), wide: false }, Vec::new());
     }
-    let mut form = Form::plain(Root::Sub, ScalarType::S32);
-    form.mods.sat = true;
     let to = func.register(Width::Word, false);
-    let mut inst = Inst { form, opcode: None, imm: 0, ..block.insts[own.test].clone() };
-    (inst.pdst, inst.psrc) = ([PredOperand::None; 2], [PredOperand::None; 2]);
+    let mut inst = made(&block.insts[own.test], OpClass::Data, Root::Sub, ScalarType::S32);
+    inst.form.mods.sat = true;
     inst.dst[0] = Operand::Reg(to);
-    inst.src = [Operand::None; 5];
     (inst.src[0], inst.src[1]) = (own.limit, Operand::Const { bits: u64::from(room as u32), wide: false });
     inst.text = Text::Made("sub.sat of an unrolled loop");
     (Operand::Reg(to), vec![inst])
@@ -296,22 +290,16 @@ fn limit(func: &mut Func, block: &Block, own: &Counted, more: i64) -> (Operand, 
 fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
     let mut written: FxHashMap<Reg, u32> = FxHashMap::default();
     block.insts.iter().for_each(|inst| inst.for_writes(|reg| *written.entry(reg).or_default() += 1));
-    let grows: FxHashSet<Reg> = written
-        .iter()
-        .filter(|(_, times)| **times == 1)
-        .filter(|(reg, _)| block.insts.iter().any(|inst| growth(inst, **reg).is_some()))
-        .map(|(reg, _)| *reg)
-        .collect();
     // By register: where its value lies.
     let mut holds: FxHashMap<Reg, Reg> = FxHashMap::default();
-    let mut made = Vec::with_capacity(block.insts.len() * factor);
+    let mut insts = Vec::with_capacity(block.insts.len() * factor);
     for iteration in 1..=factor {
         let last = iteration == factor;
         for inst in &block.insts {
             count(1);
             let mut copy = inst.clone();
             if let Operand::Reg(reg) = inst.dst[0]
-                && grows.contains(&reg)
+                && written[&reg] == 1
                 && let Some(step) = growth(inst, reg)
                 && let Operand::Const { wide, .. } = inst.src[1]
             {
@@ -323,7 +311,7 @@ fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
                 let to = if last { reg } else { func.register(func.regs[reg as usize], false) };
                 copy.dst[0] = Operand::Reg(to);
                 holds.insert(reg, to);
-                made.push(copy);
+                insts.push(copy);
                 continue;
             }
             rename_reads(&mut copy, &holds);
@@ -340,16 +328,16 @@ fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
                     *to = if last { *reg } else { func.register(func.regs[*reg as usize], false) };
                 } else if last && to != reg {
                     // Lanes whose guard is false keep what there was.
-                    made.push(moved(inst, func.regs[*reg as usize], *reg, *to));
+                    insts.push(moved(inst, func.regs[*reg as usize], *reg, *to));
                     *to = *reg;
                 }
                 holds.insert(*reg, *to);
             }
             rename_writes(&mut copy, &names);
-            made.push(copy);
+            insts.push(copy);
         }
     }
-    made
+    insts
 }
 
 fn moved(like: &Inst, width: Width, to: Reg, from: Reg) -> Inst {
@@ -358,9 +346,9 @@ fn moved(like: &Inst, width: Width, to: Reg, from: Reg) -> Inst {
         Width::Half => ScalarType::B16,
         Width::Word | Width::Pred => ScalarType::B32,
     };
-    let mut inst = Inst::blank(Form::plain(Root::Mov, ty), PredOperand::Const(true));
+    let mut inst = unguarded(made(like, OpClass::Data, Root::Mov, ty));
     (inst.dst[0], inst.src[0]) = (Operand::Reg(to), Operand::Reg(from));
-    (inst.line, inst.loc, inst.text) = (like.line, like.loc, Text::Made("mov of an unrolled loop"));
+    inst.text = Text::Made("mov of an unrolled loop");
     inst
 }
 

@@ -34,7 +34,7 @@ pub fn widen(func: &mut Func) -> u32 {
 /// By register: how many of its low bits are zero whatever it was written by.
 fn zeros(func: &Func) -> Vec<u32> {
     let mut zeros = vec![ALL_ZERO; func.regs.len()];
-    for fixed in [func.stack_base, func.taken, func.carry].into_iter().flatten() {
+    for fixed in func.fixed().into_iter().flatten() {
         zeros[fixed as usize] = 0;
     }
     for _ in 0..PASSES {
