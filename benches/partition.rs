@@ -26,6 +26,7 @@ fn partition(c: &mut Criterion) {
         let memory = Arc::new(DeviceMemory::new());
         let timings = Arc::new(DramTimings::of(&spec.dram).expect("shipped"));
         let mut partition = Partition::new(
+            0,
             Arc::clone(&spec),
             chip.clocks(),
             Arc::clone(&programs),

@@ -1,6 +1,7 @@
 //! A memory partition: one L2 slice and one DRAM channel, the part of device memory they own, and the
 //! partition's part of the memory programs.
 
+mod halves;
 mod micro_steps;
 mod observe;
 mod reuse;
@@ -8,6 +9,7 @@ mod reuse;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use halves::Halves;
 use rustc_hash::FxHashSet;
 
 use crate::cache::{Cache, CacheStats, Class};
@@ -105,6 +107,8 @@ pub struct Partition {
     /// For each bank of the slice: when it accepts a request, in hundredths of a cycle.
     port_free: Vec<u64>,
     by_banks: Divisor,
+    /// If L2 has two halves.
+    halves: Option<Halves>,
     /// Requests stalled in order behind one that found no MSHR, or no merge at one.
     stalled: VecDeque<u32>,
     /// Occupancy of `stalled`.
@@ -132,6 +136,7 @@ const NOBODY: u32 = u32::MAX;
 impl Partition {
     /// An idle partition. Its slice holds the lines left by an earlier run, if they are given.
     pub fn new(
+        index: u32,
         spec: Arc<MemorySpec>,
         clocks: Clocks,
         programs: Arc<ProgramSet>,
@@ -153,6 +158,7 @@ impl Partition {
             events: EventQueue::default(),
             port_free: vec![0; spec.slice_banks as usize],
             by_banks: Divisor::new(u64::from(spec.slice_banks)),
+            halves: spec.l2_halves.as_ref().map(|halves| Halves::new(halves, index, spec.l2.sets())),
             stalled: VecDeque::new(),
             waiting: Occupancy::default(),
             mshrs: Occupancy::default(),
@@ -233,6 +239,7 @@ impl Partition {
                     Event::Start => self.start(slot, now)?,
                     Event::Fetched => {
                         self.instances[slot as usize].fetched = true;
+                        self.fill_takes_time(slot as usize, now);
                         self.mshrs.remove(now);
                         if let Some(next) = self.want_mshr.pop_front() {
                             self.fetch(next, now);
@@ -363,17 +370,35 @@ impl Partition {
         self.stats.requests += 1;
         let request = &self.instances[slot as usize].request;
         self.stats.write_backs += u64::from(request.slot.is_none());
+        let crosses = self.halves.as_mut().is_some_and(|halves| halves.crosses(self.instances[slot as usize].sm, request));
         let busy = match &request.atomic {
+            // Measured at the slice that performs it.
             Some(atomic) => time_of_atomic(atomic, &self.spec),
-            None if request.is_load => 0,
+            None if request.is_load => self.spec.slice_reads.sector.times(sectors(request.mask, &self.spec)),
             None => self.spec.slice_writes.sector.times(sectors(request.asked, &self.spec)),
+        };
+        let (busy, way) = match &self.spec.l2_halves {
+            Some(halves) if crosses => (if request.atomic.is_some() { busy } else { 2 * busy }, Cycle::from(halves.latency)),
+            _ => (busy, 0),
         };
         let (_, bank) = self.by_banks.divide(line_number(request.local));
         let port = &mut self.port_free[bank as usize];
         let start = (*port).max(Hundredths::at(at));
         *port = start + busy.max(Hundredths::at(self.spec.partition_interval.into()));
         let start = Hundredths::cycle(start);
-        self.push_event(start + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
+        self.push_event(start + way + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
+    }
+
+    /// Charges the bank of the slice for the sectors that have come from DRAM.
+    fn fill_takes_time(&mut self, index: usize, now: Cycle) {
+        let request = &self.instances[index].request;
+        let fill = self.spec.slice_reads.fill;
+        if fill == Hundredths::default() {
+            return;
+        }
+        let (_, bank) = self.by_banks.divide(line_number(request.local));
+        let port = &mut self.port_free[bank as usize];
+        *port = (*port).max(Hundredths::at(now)) + fill.times(sectors(request.mask, &self.spec));
     }
 
     fn push_event(&mut self, at: Cycle, event: Event, slot: u32) {

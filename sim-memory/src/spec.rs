@@ -284,6 +284,34 @@ impl Default for SliceWrites {
     }
 }
 
+/// How long reads keep a bank of an L2 slice, in cycles of the core clock, besides `partition_interval`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SliceReads {
+    /// For each sector that a load reads.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub sector: Hundredths,
+    /// For each sector that comes from DRAM.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub fill: Hundredths,
+}
+
+/// L2 in two halves. Partitions belong to them in turn. A line has its place in one; a slice of the other keeps a copy of what the
+/// SMs of that other half read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HalvesSpec {
+    /// Additional cycles of the core clock of a request that crosses to the other half, with its reply.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub latency: u32,
+    /// Ways of a slice that have copies of lines of the other half.
+    #[schemars(range(min = 1, max = 1024))]
+    pub copy_ways: u32,
+    /// Consecutive SMs that belong to one half; the next as many belong to the other.
+    #[schemars(range(min = 1, max = 1023))]
+    pub sms: u32,
+}
+
 /// The memory environment of a chip.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -316,6 +344,12 @@ pub struct MemorySpec {
     /// Banks of an L2 slice, by line: each starts requests of its own.
     #[schemars(range(min = 1, max = 64))]
     pub slice_banks: u32,
+    /// How long what reads keeps a bank of a slice.
+    #[serde(default)]
+    pub slice_reads: SliceReads,
+    /// The two halves of L2, on chips that have them.
+    #[serde(default)]
+    pub l2_halves: Option<HalvesSpec>,
     /// How long what writes keeps a bank of a slice.
     #[serde(default)]
     pub slice_writes: SliceWrites,

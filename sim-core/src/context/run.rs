@@ -393,8 +393,9 @@ impl Context {
                     let policy = P::new(parameters, slots);
                     Sm::new(i, &chip, Arc::clone(&world), memory, policy, self.options.scheduler)
                 });
-                let partitions = slices.into_iter().map(|l2| {
+                let partitions = (0..).zip(slices).map(|(index, l2)| {
                     Partition::new(
+                        index,
                         Arc::clone(&spec),
                         chip.clocks(),
                         Arc::clone(&programs),

@@ -28,6 +28,7 @@ impl Partition {
             events,
             port_free,
             by_banks: _,
+            halves,
             stalled,
             waiting,
             mshrs,
@@ -54,6 +55,9 @@ impl Partition {
         arrivals.reset();
         events.reset();
         port_free.fill(0);
+        if let Some(halves) = halves {
+            halves.reset();
+        }
         stalled.clear();
         want_mshr.clear();
         want_write.clear();

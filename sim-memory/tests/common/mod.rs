@@ -204,8 +204,9 @@ impl Machine {
                 .collect(),
             regs: (0..sms).map(|_| Registers::default()).collect(),
             partitions: (0..spec.partitions)
-                .map(|_| {
+                .map(|index| {
                     Partition::new(
+                        index,
                         Arc::clone(&spec),
                         clocks,
                         Arc::clone(&programs),
