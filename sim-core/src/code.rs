@@ -221,6 +221,8 @@ pub struct Fixed {
     pub constant: u32,
     /// From the integer lanes to the multipliers and back, in core cycles.
     pub crossing: u32,
+    /// That a predicate takes longer to a guard, a branch, or what is no arithmetic, in core cycles.
+    pub guard: u32,
 }
 
 /// Latency of the operations of transformation 6: one issue slot on the control unit.
@@ -333,7 +335,7 @@ impl Code {
                 }
             }
         }
-        lengthen(&mut decoded, fixed.crossing);
+        lengthen(&mut decoded, fixed, program.registers);
         let plan = Arc::new(Plan::new(&program));
         let cancels = program
             .ops
@@ -383,9 +385,10 @@ impl Code {
 /// Operations behind one among which the first is looked for that uses its result.
 const NEAR: usize = 64;
 
-/// Results that the other of the two pipelines uses first come later.
-fn lengthen(decoded: &mut [DecodedOp], crossing: u32) {
-    if crossing == 0 {
+/// Results come later to the other of the two pipelines, and predicates to guards, branches and what is no arithmetic. The first
+/// use counts, up to a branch: what follows it is not known. Predicates have slots from `registers` on.
+fn lengthen(decoded: &mut [DecodedOp], fixed: Fixed, registers: u16) {
+    if fixed.crossing == 0 && fixed.guard == 0 {
         return;
     }
     let multiplies = |op: &DecodedOp| match UnitClass::ALL.get(usize::from(op.unit)) {
@@ -395,17 +398,35 @@ fn lengthen(decoded: &mut [DecodedOp], crossing: u32) {
     };
     for pc in 0..decoded.len() {
         let op = &decoded[pc];
-        let Some(side) = multiplies(op).filter(|_| op.class == OpClass::Data && !op.injected) else {
+        if op.class != OpClass::Data || op.injected {
             continue;
-        };
-        let behind = decoded[pc + 1..].iter().take(NEAR);
-        // What follows a branch is not known.
-        let mut straight = behind.take_while(|next| !next.control() || next.injected);
-        let user = straight.find(|next| next.slots().iter().any(|slot| op.written().contains(slot)));
-        if user.is_some_and(|user| user.class == OpClass::Data && multiplies(user) == Some(!side)) {
-            let more = u16::try_from(crossing).unwrap_or(u16::MAX);
-            decoded[pc].latency = decoded[pc].latency.saturating_add(more);
         }
+        let reads = |next: &DecodedOp, slot: &u16| next.slots()[next.written().len()..].contains(slot);
+        let (mut user, mut slots) = (None, [0; 2]);
+        for next in decoded[pc + 1..].iter().take(NEAR) {
+            if let Some(slot) = op.written().iter().find(|slot| reads(next, slot)) {
+                slots = [*slot, next.guard.index() as u16];
+                user = Some(next);
+                break;
+            }
+            let overwritten = next.written().iter().any(|slot| op.written().contains(slot));
+            if overwritten || next.control() && !next.injected {
+                break;
+            }
+        }
+        let Some(user) = user else { continue };
+        let arithmetic = user.class == OpClass::Data && multiplies(user).is_some();
+        let [slot, guard] = slots;
+        let more = if slot >= registers {
+            let as_guard = !user.guard.is_const() && slot - registers == guard;
+            if as_guard || !arithmetic { fixed.guard } else { 0 }
+        } else {
+            0
+        };
+        let crosses = arithmetic && multiplies(op).is_some_and(|side| multiplies(user) == Some(!side));
+        let more = more.max(if crosses { fixed.crossing } else { 0 });
+        let more = u16::try_from(more).unwrap_or(u16::MAX);
+        decoded[pc].latency = decoded[pc].latency.saturating_add(more);
     }
 }
 

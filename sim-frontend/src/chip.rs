@@ -381,6 +381,11 @@ pub struct SmSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1000))]
     pub pipe_crossing: u32,
+    /// Core cycles that a predicate takes longer to a guard, a branch, or an operation of another unit than `alu`, `fma` and
+    /// `imul`, than to arithmetic that reads it as an operand.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1000))]
+    pub guard_latency: u32,
     /// Functional units by class.
     pub units: UnitTable,
 }

@@ -76,7 +76,11 @@ impl Context {
             program,
             &self.costs,
             self.chip.tensor.as_ref(),
-            Fixed { constant: self.chip.memory.constant.hit_latency, crossing: self.chip.sm.pipe_crossing },
+            Fixed {
+                constant: self.chip.memory.constant.hit_latency,
+                crossing: self.chip.sm.pipe_crossing,
+                guard: self.chip.sm.guard_latency,
+            },
             self.set,
         ));
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));

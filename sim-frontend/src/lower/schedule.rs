@@ -194,6 +194,8 @@ fn latency(inst: &Inst) -> u32 {
         (OpClass::Mma, _) => 18,
         (OpClass::Data, _) => match inst.form.root {
             Root::Div | Root::Rem | Root::Sqrt | Root::Rcp => 40,
+            // To a guard or a branch.
+            Root::Setp => 13,
             Root::Sin | Root::Cos | Root::Ex2 | Root::Lg2 | Root::Rsqrt | Root::Tanh => 20,
             _ => 5,
         },
