@@ -176,6 +176,11 @@ pub struct AssemblerSpec {
     /// Multiplications take in additions and shifts.
     #[serde(default)]
     pub multiply_add: bool,
+    /// Branches around at most so many instructions become guards of theirs; in loops and behind other branches at most 8, with
+    /// loads from global memory 20.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 64))]
+    pub predicate: u32,
     /// Loops of one basic block that count by a constant are unrolled, where they are short and `.pragma "nounroll"` does not
     /// forbid it.
     #[serde(default)]
@@ -250,6 +255,7 @@ impl AssemblerSpec {
         constant_operands: ConstantOperands::One,
         three_inputs: true,
         multiply_add: true,
+        predicate: 20,
         unroll: true,
         wide_loads: true,
         scaled_addresses: true,

@@ -422,6 +422,8 @@ pub struct CleanUp {
     pub addresses: u32,
     /// Operands that now name a parameter.
     pub parameters: u32,
+    /// Branches that became guards.
+    pub guarded: u32,
     /// Loops that were unrolled.
     pub unrolled: u32,
     /// Operations that went into others.
@@ -449,6 +451,7 @@ impl CleanUp {
         self.copies += other.copies;
         self.addresses += other.addresses;
         self.parameters += other.parameters;
+        self.guarded += other.guarded;
         self.unrolled += other.unrolled;
         self.fused += other.fused;
         self.loads += other.loads;

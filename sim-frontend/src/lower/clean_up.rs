@@ -10,6 +10,7 @@ use super::combine::combine;
 use super::constants::{begin, constants};
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
+use super::predicate::predicate;
 use super::scale::scale;
 use super::schedule::schedule;
 use super::select::select;
@@ -39,6 +40,11 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32) -> CleanUp {
     }
     done.jumps = straighten(func, true);
     settle(func, passes, &mut done);
+    done.guarded = predicate(func, passes.predicate);
+    if done.guarded > 0 {
+        straighten(func, true);
+        settle(func, passes, &mut done);
+    }
     if passes.unroll {
         done.unrolled = unroll(func);
         if done.unrolled > 0 {

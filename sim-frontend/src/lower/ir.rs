@@ -130,6 +130,8 @@ pub struct Inst {
     pub opcode: Option<NonZero<u16>>,
     /// Guard predicate.
     pub guard: PredOperand,
+    /// Nobody reads what lanes have whose guard is false: a guarded write is all there is to the value.
+    pub fresh: bool,
     /// Destinations.
     pub dst: [Operand; 4],
     /// Sources.
@@ -170,6 +172,7 @@ impl Inst {
             form,
             opcode: None,
             guard,
+            fresh: false,
             dst: [Operand::None; 4],
             src: [Operand::None; 5],
             fragments: Vec::new(),
@@ -437,11 +440,16 @@ impl Inst {
         self.dst.iter().chain(&self.results)
     }
 
+    /// Lanes whose guard is false may keep what is in its destinations.
+    pub fn keeps(&self) -> bool {
+        self.guard != PredOperand::Const(true) && !self.fresh
+    }
+
     /// Registers it reads, each for itself: rows, predicates, guard; a guarded write reads its
     /// destination too, since lanes whose guard is false keep the old value.
     #[inline]
     pub fn for_reads(&self, mut each: impl FnMut(Reg)) {
-        if self.guard != PredOperand::Const(true) {
+        if self.keeps() {
             self.for_writes(&mut each);
         }
         for operand in self.sources() {

@@ -14,6 +14,7 @@ pub mod ir;
 pub mod linear_scan;
 mod live_ranges;
 pub mod liveness;
+pub mod predicate;
 pub mod scale;
 pub mod schedule;
 pub mod select;

@@ -190,7 +190,7 @@ fn fits(func: &Func, block: &Block, alike: bool) -> bool {
             _ => return false,
         }
         let of_predicate = inst.pdst.iter().any(|p| *p != PredOperand::None);
-        if inst.carries() || of_predicate && inst.guard != PredOperand::Const(true) {
+        if inst.carries() || of_predicate && inst.keeps() {
             return false;
         }
         let mut fixed = false;
@@ -315,7 +315,7 @@ fn copies(func: &mut Func, block: &Block, factor: usize) -> Vec<Inst> {
                 continue;
             }
             rename_reads(&mut copy, &holds);
-            let guarded = inst.guard != PredOperand::Const(true);
+            let guarded = inst.keeps();
             let mut names: Vec<(Reg, Reg)> = Vec::new();
             inst.for_writes(|reg| {
                 // `{a, a}`: one name for what is written twice.
