@@ -401,16 +401,14 @@ fn lengthen(decoded: &mut [DecodedOp], fixed: Fixed, registers: u16) {
         if op.class != OpClass::Data || op.injected {
             continue;
         }
-        let reads = |next: &DecodedOp, slot: &u16| next.slots()[next.written().len()..].contains(slot);
         let (mut user, mut slots) = (None, [0; 2]);
         for next in decoded[pc + 1..].iter().take(NEAR) {
-            if let Some(slot) = op.written().iter().find(|slot| reads(next, slot)) {
+            if let Some(slot) = op.written().iter().find(|slot| next.slots().contains(slot)) {
                 slots = [*slot, next.guard.index() as u16];
                 user = Some(next);
                 break;
             }
-            let overwritten = next.written().iter().any(|slot| op.written().contains(slot));
-            if overwritten || next.control() && !next.injected {
+            if next.control() && !next.injected {
                 break;
             }
         }

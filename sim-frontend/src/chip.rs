@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use sim_memory::vocabulary::Scope;
 use sim_memory::programs::Protocol;
 use sim_memory::shared::BankRule;
 use sim_memory::spec::{Clocks, MemorySpec};
@@ -392,8 +393,49 @@ pub struct SmSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 1000))]
     pub guard_latency: u32,
+    /// Core cycles that a fence takes once the writes that it waits for are performed.
+    #[serde(default)]
+    pub fence: FenceSpec,
     /// Functional units by class.
     pub units: UnitTable,
+}
+
+/// Core cycles of fences, and of releases at a barrier of a cluster, by scope, besides those for which they wait for writes.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    borsh::BorshSerialize,
+    borsh::BorshDeserialize,
+)]
+#[serde(deny_unknown_fields)]
+pub struct FenceSpec {
+    /// Of the block.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub block: u32,
+    /// Of the cluster and the device.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub device: u32,
+    /// Of the system.
+    #[schemars(range(min = 0, max = 100_000))]
+    pub system: u32,
+}
+
+impl FenceSpec {
+    /// Those of a scope.
+    pub fn of(&self, scope: Scope) -> u32 {
+        match scope {
+            Scope::Cta => self.block,
+            Scope::Cluster | Scope::Gpu => self.device,
+            Scope::Sys => self.system,
+        }
+    }
 }
 
 /// Block dispatch.

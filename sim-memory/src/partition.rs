@@ -109,6 +109,8 @@ pub struct Partition {
     by_banks: Divisor,
     /// If L2 has two halves.
     halves: Option<Halves>,
+    /// The line that was asked for last.
+    last_line: u64,
     /// Requests stalled in order behind one that found no MSHR, or no merge at one.
     stalled: VecDeque<u32>,
     /// Occupancy of `stalled`.
@@ -158,6 +160,7 @@ impl Partition {
             events: EventQueue::default(),
             port_free: vec![0; spec.slice_banks as usize],
             by_banks: Divisor::new(u64::from(spec.slice_banks)),
+            last_line: u64::MAX,
             halves: spec.l2_halves.as_ref().map(|halves| Halves::new(halves, index, spec.l2.sets())),
             stalled: VecDeque::new(),
             waiting: Occupancy::default(),
@@ -378,15 +381,28 @@ impl Partition {
             None => self.spec.slice_writes.sector.times(sectors(request.asked, &self.spec)),
         };
         let (busy, way) = match &self.spec.l2_halves {
-            Some(halves) if crosses => (if request.atomic.is_some() { busy } else { 2 * busy }, Cycle::from(halves.latency)),
+            Some(halves) if crosses => (busy + self.passing(request), Cycle::from(halves.latency)),
             _ => (busy, 0),
         };
+        self.last_line = request.line;
         let (_, bank) = self.by_banks.divide(line_number(request.local));
         let port = &mut self.port_free[bank as usize];
         let start = (*port).max(Hundredths::at(at));
         *port = start + busy.max(Hundredths::at(self.spec.partition_interval.into()));
         let start = Hundredths::cycle(start);
         self.push_event(start + way + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
+    }
+
+    /// Hundredths of a cycle that a request takes in the opposite slice, by which it comes. That is another slice: where one line
+    /// is asked for again and again, its own slice does not do as much for others.
+    fn passing(&self, request: &Request) -> u64 {
+        let asked = |bytes| sectors(bytes, &self.spec);
+        match &request.atomic {
+            Some(_) if self.last_line == request.line => 0,
+            Some(_) => self.spec.slice_writes.atomic_sector.times(asked(request.asked)),
+            None if request.is_load => self.spec.slice_reads.sector.times(asked(request.mask)),
+            None => self.spec.slice_writes.sector.times(asked(request.asked)),
+        }
     }
 
     /// Charges the bank of the slice for the sectors that have come from DRAM.

@@ -562,8 +562,21 @@ impl SmMemory {
             transaction: instance.transaction,
             stores: None,
         };
-        let payload = if is_load { 0 } else { bytes_in(instance.asked) };
+        let payload = match is_load {
+            true => 0,
+            false => bytes_in(instance.asked) + self.bytes_of_sectors(&request),
+        };
         self.depart(request, payload, now);
+    }
+
+    /// What a message has for the sectors of an atomic besides operands.
+    fn bytes_of_sectors(&self, request: &Request) -> u32 {
+        let each = self.spec.interconnect.atomic_sector_bytes;
+        if each == 0 || request.atomic.is_none() {
+            return 0;
+        }
+        let sector = self.spec.l2.sector_bytes;
+        each * (bytes_in(round_to_sectors(request.asked, sector)) / sector.max(1))
     }
 
     fn send_write_back(&mut self, set: u64, line: u64, mask: ByteMask, data: LineData, now: Cycle) {

@@ -113,6 +113,10 @@ pub struct InterconnectSpec {
     /// Bytes a message has besides its data.
     #[schemars(range(min = 0, max = 65_536))]
     pub header_bytes: u32,
+    /// Bytes a message has for each sector of L2 that it performs atomics in, besides their operands.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0, max = 65_536))]
+    pub atomic_sector_bytes: u32,
     /// Largest additional latency between an SM and a partition, in cycles of the core clock, each way. Each pair has a
     /// latency of its own, from `latency` to `latency + spread`, most of them nearer to `latency`, so messages of an SM to
     /// different partitions may overtake each other.
@@ -193,6 +197,14 @@ pub struct ConstantSpec {
     /// Cycles of the core clock from issue to data, all lanes at one address.
     #[schemars(range(min = 0, max = 100_000))]
     pub hit_latency: u32,
+    /// Cycles of the core clock for each further address that the lanes name.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0, max = 10_000))]
+    pub address_interval: Hundredths,
+}
+
+fn one() -> Hundredths {
+    Hundredths::CYCLE
 }
 
 /// The queue of writes of a DRAM channel.
@@ -584,6 +596,7 @@ mod tests {
             reply_bytes_per_cycle: 32,
             accepted_bytes_per_cycle: None,
             header_bytes: 8,
+            atomic_sector_bytes: 0,
         };
         let pairs = || (0..80).flat_map(|sm| (0..32).map(move |partition| (sm, partition)));
         assert!(pairs().all(|(sm, partition)| net(0).distance(sm, partition) == 0));

@@ -206,8 +206,8 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         self.outcome = Step::DoneAfter {
-            latency: world.latency.constant + distinct.saturating_sub(1),
-            occupancy: distinct.max(1),
+            latency: world.latency.constant + world.latency.of_addresses(distinct.saturating_sub(1)),
+            occupancy: world.latency.of_addresses(distinct).max(1),
         };
         Ok(())
     }
@@ -272,8 +272,8 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         self.outcome = Step::DoneAfter {
-            latency: self.world.latency.constant + distinct.saturating_sub(1),
-            occupancy: distinct.max(1),
+            latency: self.world.latency.constant + self.world.latency.of_addresses(distinct.saturating_sub(1)),
+            occupancy: self.world.latency.of_addresses(distinct).max(1),
         };
         Ok(())
     }

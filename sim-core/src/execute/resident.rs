@@ -8,6 +8,7 @@ use sim_frontend::program::{NO_PC, Pc};
 use sim_frontend::workload::UndefinedValues;
 use sim_memory::address_space::Allocations;
 use sim_memory::device_memory::DeviceMemory;
+use sim_memory::hundredths::Hundredths;
 use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::shared::{BankLocks, BankRule};
 use sim_memory::vocabulary::{Cycle, LaneMask};
@@ -79,10 +80,20 @@ pub struct LocalLatency {
     pub atomic_interval: u32,
     /// A constant-cache hit of one address.
     pub constant: u32,
+    /// Each further address of a constant access.
+    pub address_interval: Hundredths,
     /// Banks of shared memory.
     pub banks: u32,
     /// Which lanes conflict in a bank.
     pub bank_rule: BankRule,
+}
+
+impl LocalLatency {
+    /// Core cycles that so many addresses of a constant access take.
+    #[inline]
+    pub fn of_addresses(&self, count: u32) -> u32 {
+        Hundredths::cycle(self.address_interval.times(count)) as u32
+    }
 }
 
 /// Facts all SMs share while a device runs.

@@ -4,7 +4,7 @@ use sim_frontend::program::{Extra, OpClass};
 use sim_memory::access::{AccessKind, WarpAccess};
 use sim_memory::observation::Event;
 use sim_memory::sm_memory::Asked;
-use sim_memory::vocabulary::{Cycle, LaneMask, StateSpace};
+use sim_memory::vocabulary::{Cycle, LaneMask, Scope, StateSpace};
 
 use super::accesses::{ALONE, InFlight, access_kind, physical, port};
 use super::ahead::prefetch_operands;
@@ -364,6 +364,11 @@ impl<P: Reconvergence> Sm<P> {
         }
         let unit = usize::from(decoded.unit);
         let class = decoded.class;
+        let releases = match kernel.code.program.ops[pc as usize].extra {
+            // What is written before a thread arrives at the barrier of its cluster, other SMs see behind it.
+            Extra::ClusterBarrier { wait: false, releases: true, .. } => self.fence.of(Scope::Cluster),
+            _ => 0,
+        };
         let mut earliest = now + 1;
         let mut occupancy = u32::from(decoded.initiation);
         let mut parked = None;
@@ -375,6 +380,7 @@ impl<P: Reconvergence> Sm<P> {
                     && exec != 0
                 {
                     self.memory.fence(scope);
+                    earliest += Cycle::from(self.fence.of(scope));
                     if self.memory.observation.is_some() {
                         self.memory.log(now, Event::Fence { warp: w as u32, lanes: exec, scope, semantics });
                     }
@@ -442,7 +448,7 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
             None if class == OpClass::Barrier => {
-                let earliest = now + Cycle::from(at_barrier.max(1));
+                let earliest = now + Cycle::from(at_barrier.max(1) + releases);
                 self.after_issue((scheduler, place), split, earliest, now);
             }
             None => self.after_issue((scheduler, place), split, earliest, now),

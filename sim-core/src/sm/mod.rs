@@ -28,7 +28,7 @@ mod watch;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use sim_frontend::chip::ChipSpec;
+use sim_frontend::chip::{ChipSpec, FenceSpec};
 use sim_frontend::isa::UnitClass;
 use sim_memory::messages::Reply;
 use sim_memory::messages::Request;
@@ -162,6 +162,7 @@ pub struct Sm<P> {
     barrier_interval: u32,
     /// When the next arrival at a barrier can be taken.
     barriers_free: Cycle,
+    fence: FenceSpec,
     branch_latency: u32,
     resident_warps: u32,
     /// Resident warps are counted up to this cycle.
@@ -236,6 +237,7 @@ impl<P: Reconvergence> Sm<P> {
             barrier_latency: chip.sm.barrier_latency,
             barrier_interval: chip.sm.barrier_interval,
             barriers_free: 0,
+            fence: chip.sm.fence,
             branch_latency: chip.sm.branch_latency,
             resident_warps: 0,
             resident_since: 0,

@@ -39,6 +39,7 @@ impl<P: Reconvergence> Sm<P> {
             barrier_latency: _,
             barrier_interval: _,
             barriers_free,
+            fence: _,
             branch_latency: _,
             resident_warps,
             resident_since,

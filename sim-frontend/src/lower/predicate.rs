@@ -168,9 +168,10 @@ fn allowed(inst: &Inst) -> bool {
         // Those are calls, or have branches in them.
         OpClass::Data => !matches!(inst.form.root, Root::Div | Root::Rem | Root::Sqrt | Root::Rcp),
         OpClass::Load | OpClass::Store => {
-            matches!(&inst.extra, Extra::Memory(facts) if facts.semantics == Semantics::Weak && !facts.cluster)
+            let ordered = |semantics| !matches!(semantics, Semantics::Weak | Semantics::Volatile | Semantics::Relaxed);
+            matches!(&inst.extra, Extra::Memory(facts) if !ordered(facts.semantics) && !facts.cluster)
         }
-        OpClass::LoadParam => true,
+        OpClass::LoadParam | OpClass::Clock => true,
         _ => false,
     };
     plain && inst.guard == PredOperand::Const(true) && !inst.carries()

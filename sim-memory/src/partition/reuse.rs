@@ -29,6 +29,7 @@ impl Partition {
             port_free,
             by_banks: _,
             halves,
+            last_line,
             stalled,
             waiting,
             mshrs,
@@ -64,7 +65,7 @@ impl Partition {
         outbox.clear();
         runnable.clear();
         (*waiting, *mshrs) = (Occupancy::default(), Occupancy::default());
-        (*egress_free, *dram_next, *memory_changes) = (0, None, 0);
+        (*egress_free, *dram_next, *memory_changes, *last_line) = (0, None, 0, u64::MAX);
         *stats = PartitionStats::default();
     }
 }

@@ -9,6 +9,7 @@ use sim_memory::cache::Cache;
 use sim_memory::coalescing::Coalescing;
 use sim_memory::device_memory::DeviceMemory;
 use sim_memory::dram::DramTimings;
+use sim_memory::hundredths::Hundredths;
 use sim_memory::partition::Partition;
 use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::programs::{Choice, ProgramSet, Protocol};
@@ -62,6 +63,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
             request_bytes_per_cycle: 16,
             reply_bytes_per_cycle: 32,
             header_bytes: 8,
+            atomic_sector_bytes: 0,
         },
         shared: SharedSpec {
             latency: 5,
@@ -69,7 +71,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
             atomic_interval: None,
             banks: Default::default(),
         },
-        constant: ConstantSpec { hit_latency: 5 },
+        constant: ConstantSpec { hit_latency: 5, address_interval: Hundredths::CYCLE },
         dram: DramSpec {
             banks: 4,
             bank_groups: 2,
