@@ -207,7 +207,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         self.outcome = Step::DoneAfter {
             latency: world.latency.constant + world.latency.of_addresses(distinct.saturating_sub(1)),
-            occupancy: world.latency.of_addresses(distinct).max(1),
+            occupancy: 1 + world.latency.of_addresses(distinct.saturating_sub(1)),
         };
         Ok(())
     }
@@ -273,7 +273,7 @@ impl<P: Reconvergence> Resident<P> {
         }
         self.outcome = Step::DoneAfter {
             latency: self.world.latency.constant + self.world.latency.of_addresses(distinct.saturating_sub(1)),
-            occupancy: self.world.latency.of_addresses(distinct).max(1),
+            occupancy: 1 + self.world.latency.of_addresses(distinct.saturating_sub(1)),
         };
         Ok(())
     }
