@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sim_memory::vocabulary::Scope;
 use sim_memory::programs::Protocol;
 use sim_memory::shared::BankRule;
 use sim_memory::spec::{Clocks, MemorySpec};
+use sim_memory::vocabulary::Scope;
 
 use crate::diagnostic::{Diagnostic, Source};
 use crate::isa::UnitClass;

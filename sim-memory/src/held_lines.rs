@@ -16,6 +16,8 @@ struct Links {
     waiting: Queue,
     /// The next operation in the queue this one waits in.
     next: u32,
+    /// The next operation that shares the line of this one.
+    sharer: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -63,7 +65,7 @@ impl HeldLines {
     #[inline]
     pub fn reserve(&mut self, slots: usize) {
         if self.links.len() < slots {
-            let none = Links { line: 0, next_holder: NOBODY, waiting: EMPTY, next: NOBODY };
+            let none = Links { line: 0, next_holder: NOBODY, waiting: EMPTY, next: NOBODY, sharer: NOBODY };
             self.links.resize(slots, none);
         }
     }
@@ -87,7 +89,7 @@ impl HeldLines {
         debug_assert!(self.holder(set, line).is_none(), "a line has one holder");
         let head = &mut self.holders[set as usize];
         let links = &mut self.links[slot as usize];
-        (links.line, links.next_holder, links.waiting) = (line, *head, EMPTY);
+        (links.line, links.next_holder, links.waiting, links.sharer) = (line, *head, EMPTY, NOBODY);
         *head = slot;
         self.held += 1;
     }
@@ -99,11 +101,51 @@ impl HeldLines {
         self.links[holder as usize].waiting = queue;
     }
 
-    /// Releases the line of `slot`. The first waiting operation, if any, becomes the holder and is returned.
-    pub fn release(&mut self, set: u64, slot: u32) -> Option<u32> {
-        let Links { line, next_holder, waiting, .. } = self.links[slot as usize];
-        let heir = (waiting.first != NOBODY).then_some(waiting.first);
+    /// Lets `slot` hold a line beside its holder. It is released as others are; who waits goes on when the last is.
+    pub fn share(&mut self, holder: u32, slot: u32) {
+        let sharer = std::mem::replace(&mut self.links[holder as usize].sharer, slot);
+        self.links[slot as usize].sharer = sharer;
+    }
+
+    /// Those that hold the line of `holder`, itself among them, and those that wait for it.
+    pub fn around(&self, holder: u32) -> impl Iterator<Item = (u32, bool)> {
+        let some = |at: u32| (at != NOBODY).then_some(at);
+        let follow = move |first: u32, next: fn(&Links) -> u32| {
+            std::iter::successors(some(first), move |at| some(next(&self.links[*at as usize])))
+        };
+        let holders = follow(holder, |links| links.sharer).map(|slot| (slot, true));
+        let waiting =
+            follow(self.links[holder as usize].waiting.first, |links| links.next).map(|slot| (slot, false));
+        holders.chain(waiting)
+    }
+
+    /// Releases the line of `slot`. If no other holds it, the first waiting operation becomes the holder and is returned.
+    pub fn release(&mut self, set: u64, line: u64, slot: u32) -> Option<u32> {
+        let Some((holder, _)) = self.holder(set, line) else {
+            debug_assert!(false, "a line that is released has a holder");
+            return None;
+        };
+        if holder != slot {
+            let mut at = holder;
+            while at != NOBODY {
+                let next = self.links[at as usize].sharer;
+                if next == slot {
+                    self.links[at as usize].sharer = self.links[slot as usize].sharer;
+                    return None;
+                }
+                at = next;
+            }
+            debug_assert!(false, "who releases a line holds it");
+            return None;
+        }
+        let Links { line, next_holder, waiting, sharer, .. } = self.links[slot as usize];
+        let heir = (waiting.first != NOBODY && sharer == NOBODY).then_some(waiting.first);
         let replacement = match heir {
+            _ if sharer != NOBODY => {
+                let links = &mut self.links[sharer as usize];
+                (links.line, links.next_holder, links.waiting) = (line, next_holder, waiting);
+                sharer
+            }
             Some(heir) => {
                 let after = self.links[heir as usize].next;
                 let rest = Queue {
@@ -112,7 +154,7 @@ impl HeldLines {
                     length: waiting.length - 1,
                 };
                 let links = &mut self.links[heir as usize];
-                *links = Links { line, next_holder, waiting: rest, next: NOBODY };
+                *links = Links { line, next_holder, waiting: rest, next: NOBODY, sharer: NOBODY };
                 heir
             }
             None => {
@@ -220,7 +262,7 @@ mod tests {
                     2 => {
                         if let Some((holder, mut queue)) = literal.remove(&line) {
                             let heir = queue.pop_front();
-                            prop_assert_eq!(lines.release(set_of(line), holder), heir);
+                            prop_assert_eq!(lines.release(set_of(line), line, holder), heir);
                             if let Some(heir) = heir {
                                 literal.insert(line, (heir, queue));
                             }

@@ -373,7 +373,10 @@ impl Partition {
         self.stats.requests += 1;
         let request = &self.instances[slot as usize].request;
         self.stats.write_backs += u64::from(request.slot.is_none());
-        let crosses = self.halves.as_mut().is_some_and(|halves| halves.crosses(self.instances[slot as usize].sm, request));
+        let crosses = self
+            .halves
+            .as_mut()
+            .is_some_and(|halves| halves.crosses(self.instances[slot as usize].sm, request));
         let busy = match &request.atomic {
             // Measured at the slice that performs it.
             Some(atomic) => time_of_atomic(atomic, &self.spec),
@@ -453,11 +456,30 @@ impl Partition {
 
     fn begin(&mut self, slot: u32, holder: Option<u32>, now: Cycle) -> Result<(), MemoryFault> {
         if let Some(holder) = holder {
+            if self.is_apart(holder, slot) {
+                self.held.share(holder, slot);
+                self.instances[slot as usize].holds = true;
+                return self.run(slot, now);
+            }
             self.held.wait(holder, slot);
             self.instances[slot as usize].waited = true;
             return Ok(());
         }
         self.run(slot, now)
+    }
+
+    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, and nothing
+    /// that waits for the line changes what it reads.
+    fn is_apart(&self, holder: u32, slot: u32) -> bool {
+        let own = &self.instances[slot as usize].request;
+        let mut left = own.mask;
+        let apart = own.is_load
+            && self.held.around(holder).all(|(other, holds)| {
+                let other = &self.instances[other as usize].request;
+                left &= if holds { !other.mask } else { ByteMask::MAX };
+                other.is_load || !holds && other.asked & own.mask == 0
+            });
+        apart && left != 0
     }
 
     fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {

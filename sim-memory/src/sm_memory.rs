@@ -473,11 +473,32 @@ impl SmMemory {
         if program.touches_l1[0]
             && let Some((holder, _)) = self.held.holder(instance.set, instance.line)
         {
-            self.held.wait(holder, slot);
-            instance.waited = true;
-            return Ok(());
+            if self.is_apart(holder, slot) {
+                self.held.share(holder, slot);
+                self.instances[slot as usize].holds = true;
+            } else {
+                self.held.wait(holder, slot);
+                self.instances[slot as usize].waited = true;
+                return Ok(());
+            }
         }
         self.run(slot, now, port)
+    }
+
+    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, nothing that
+    /// waits for the line changes what it reads, and an MSHR is free.
+    fn is_apart(&self, holder: u32, slot: u32) -> bool {
+        let own = &self.instances[slot as usize];
+        let loads = |instance: &Instance| matches!(instance.kind, AccessKind::Load);
+        let mut left = own.mask;
+        let apart = loads(own)
+            && self.mshrs.len() < self.spec.l1.mshrs as usize
+            && self.held.around(holder).all(|(other, holds)| {
+                let other = &self.instances[other as usize];
+                left &= if holds { !other.mask } else { ByteMask::MAX };
+                loads(other) || !holds && other.asked & own.mask == 0
+            });
+        apart && left != 0
     }
 
     /// The cycle at which L1 has read the bytes of a hit. A load that has waited for a miss of another passes L1 while it

@@ -272,7 +272,8 @@ impl<P: Reconvergence> Resident<P> {
             }
         }
         self.outcome = Step::DoneAfter {
-            latency: self.world.latency.constant + self.world.latency.of_addresses(distinct.saturating_sub(1)),
+            latency: self.world.latency.constant
+                + self.world.latency.of_addresses(distinct.saturating_sub(1)),
             occupancy: 1 + self.world.latency.of_addresses(distinct.saturating_sub(1)),
         };
         Ok(())

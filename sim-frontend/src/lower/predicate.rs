@@ -168,7 +168,8 @@ fn allowed(inst: &Inst) -> bool {
         // Those are calls, or have branches in them.
         OpClass::Data => !matches!(inst.form.root, Root::Div | Root::Rem | Root::Sqrt | Root::Rcp),
         OpClass::Load | OpClass::Store => {
-            let ordered = |semantics| !matches!(semantics, Semantics::Weak | Semantics::Volatile | Semantics::Relaxed);
+            let ordered =
+                |semantics| !matches!(semantics, Semantics::Weak | Semantics::Volatile | Semantics::Relaxed);
             matches!(&inst.extra, Extra::Memory(facts) if !ordered(facts.semantics) && !facts.cluster)
         }
         OpClass::LoadParam | OpClass::Clock => true,

@@ -145,7 +145,7 @@ impl Partition {
     pub(super) fn release_line(&mut self, index: usize) {
         let instance = &self.instances[index];
         if instance.holds
-            && let Some(next) = self.held.release(instance.set, index as u32)
+            && let Some(next) = self.held.release(instance.set, instance.request.line, index as u32)
         {
             self.instances[next as usize].holds = true;
             self.runnable.push(next);

@@ -111,7 +111,7 @@ impl SmMemory {
         let instance = &mut self.instances[index];
         debug_assert!(instance.holds);
         instance.holds = false;
-        if let Some(next) = self.held.release(instance.set, index as u32) {
+        if let Some(next) = self.held.release(instance.set, instance.line, index as u32) {
             self.instances[next as usize].holds = true;
             self.runnable.push(next);
         }
