@@ -196,12 +196,16 @@ fn every_workload_passes_cleaned_up() {
         "three_inputs",
         "multiply_add",
         "unroll",
+        "predicate",
         "wide_loads",
         "scaled_addresses",
         "balance",
         "schedule",
     ];
-    let settings: Vec<String> = passes.iter().map(|pass| format!("assembler.{pass}=true")).collect();
+    let settings: Vec<String> = passes
+        .iter()
+        .map(|pass| format!("assembler.{pass}={}", if *pass == "predicate" { "20" } else { "true" }))
+        .collect();
     let mut words = vec!["--check", "full"];
     settings.iter().for_each(|setting| words.extend(["--set", setting]));
     all_pass(one_of_each(2), &words);

@@ -548,6 +548,10 @@ mod tests {
 
     /// Latencies of the data operations of a body.
     fn latencies(body: &str, crossing: u32) -> Vec<u16> {
+        with_guards(body, crossing, 0)
+    }
+
+    fn with_guards(body: &str, crossing: u32, guard: u32) -> Vec<u16> {
         let text = format!(
             ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n\
              .reg .u32 %r<9>;\n.reg .f32 %f<9>;\n.reg .u64 %rd<3>;\n.reg .pred %p<3>;\n{body}\nret;\n}}\n"
@@ -560,9 +564,32 @@ mod tests {
         let costs = include_str!("../../configs/isa/9.0.yaml");
         let costs =
             IsaCosts::load(&Source::new("9.0.yaml", costs)).unwrap_or_else(|e| panic!("{}", e[0].render()));
-        let code =
-            Code::new(program, &costs, None, Fixed { constant: 8, crossing }, InstructionSet::detect());
+        let code = Code::new(
+            program,
+            &costs,
+            None,
+            Fixed { constant: 8, crossing, guard },
+            InstructionSet::detect(),
+        );
         code.decoded.iter().filter(|op| op.class == OpClass::Data).map(|op| op.latency).collect()
+    }
+
+    #[test]
+    fn guards_and_branches_read_predicates_later() {
+        let compare = "setp.lt.s32 %p1, %r1, %r2;\n";
+        let used = |by: &str| with_guards(&format!("{compare}{by}"), 0, 9);
+        assert_eq!(used("@%p1 add.s32 %r3, %r1, 1;"), [13, 4]);
+        assert_eq!(used("@%p1 ld.global.u32 %r3, [%rd1];"), [13]);
+        assert_eq!(used("@!%p1 bra E;\nadd.s32 %r3, %r1, 1;\nE:"), [13, 4]);
+        assert_eq!(used("vote.sync.any.pred %p2, %p1, -1;"), [13]);
+        // As an operand of arithmetic, which comes first, and where nobody reads it.
+        assert_eq!(used("selp.b32 %r3, %r1, %r2, %p1;\n@%p1 add.s32 %r3, %r1, 1;"), [4, 4, 4]);
+        assert_eq!(used("add.s32 %r3, %r1, 1;"), [4, 4]);
+        assert_eq!(used("bra E;\nE: @%p1 add.s32 %r3, %r1, 1;"), [4, 4]);
+        // A guarded operation whose operand is a predicate too: the guard counts.
+        assert_eq!(used("@%p1 selp.b32 %r3, %r1, %r2, %p1;"), [13, 4]);
+        // A register is no predicate.
+        assert_eq!(with_guards("add.s32 %r1, %r2, %r3;\nst.global.u32 [%rd1], %r1;", 0, 9), [4]);
     }
 
     #[test]

@@ -235,6 +235,30 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn who_shares_a_line_holds_it_until_the_last_releases_it() {
+        let mut lines = HeldLines::new(2);
+        lines.reserve(8);
+        lines.hold(0, 4, 0);
+        lines.hold(0, 6, 7);
+        lines.wait(0, 1);
+        lines.share(0, 2);
+        lines.share(0, 3);
+        assert_eq!(lines.around(0).collect::<Vec<_>>(), [(0, true), (3, true), (2, true), (1, false)]);
+        // One in the middle, the holder, and the last.
+        assert_eq!(lines.release(0, 4, 2), None);
+        assert_eq!(lines.release(0, 4, 0), None);
+        assert_eq!((lines.holder(0, 4), lines.holder(0, 6)), (Some((3, 1)), Some((7, 0))));
+        lines.wait(3, 5);
+        lines.share(3, 6);
+        assert_eq!(lines.around(3).collect::<Vec<_>>(), [(3, true), (6, true), (1, false), (5, false)]);
+        assert_eq!(lines.release(0, 4, 3), None);
+        assert_eq!(lines.release(0, 4, 6), Some(1));
+        assert_eq!(lines.around(1).collect::<Vec<_>>(), [(1, true), (5, false)]);
+        assert_eq!((lines.release(0, 4, 1), lines.release(0, 4, 5)), (Some(5), None));
+        assert_eq!((lines.held(), lines.release(0, 6, 7), lines.held()), (1, None, 0));
+    }
+
     proptest! {
         /// The lists behave as maps of queues do.
         #[test]

@@ -208,3 +208,6 @@ fn outermost(func: &Func, b: BlockId) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests;

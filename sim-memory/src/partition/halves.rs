@@ -74,3 +74,60 @@ impl Halves {
         crosses
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::priority::Priority;
+
+    const SECTOR: ByteMask = (1 << 32) - 1;
+
+    fn request(line: u64, mask: ByteMask, is_load: bool) -> Request {
+        Request {
+            slot: Some(0),
+            local: line,
+            program: 0,
+            pc: 0,
+            line,
+            asked: mask,
+            mask,
+            is_load,
+            priority: Priority::Unchanged,
+            data: [0; crate::line::LINE_BYTES as usize],
+            atomic: None,
+            transaction: crate::observation::INITIAL,
+            stores: None,
+        }
+    }
+
+    #[test]
+    fn what_was_read_by_the_other_half_has_a_copy_there_until_it_is_written() {
+        let spec = HalvesSpec { latency: 120, copy_ways: 2, sms: 2 };
+        // Two sets; SMs 0 and 1, 4 and 5 are of its half.
+        let mut halves = Halves::new(&spec, 0, 2);
+        let (line, set) = (u64::from(crate::line::LINE_BYTES), 2 * u64::from(crate::line::LINE_BYTES));
+        let load = |at: u64| request(at, SECTOR, true);
+        assert!(!halves.crosses(0, &load(0)) && !halves.crosses(5, &load(0)));
+        assert!(halves.crosses(2, &load(0)) && !halves.crosses(3, &load(0)) && !halves.crosses(6, &load(0)));
+        // Another sector, another line, and one that both cover in part.
+        assert!(halves.crosses(2, &request(0, SECTOR << 32, true)));
+        assert!(halves.crosses(2, &request(0, SECTOR << 32 | SECTOR << 64, true)));
+        assert!(!halves.crosses(2, &request(0, SECTOR | SECTOR << 32 | SECTOR << 64, true)));
+        assert!(halves.crosses(2, &load(line)));
+        // Stores of the other half always cross; those of either make copies old.
+        assert!(halves.crosses(2, &request(line, SECTOR, false)) && halves.crosses(2, &load(line)));
+        assert!(!halves.crosses(0, &request(line, SECTOR, false)) && halves.crosses(2, &load(line)));
+        // The least recently used of two ways goes.
+        assert!(halves.crosses(2, &load(set)) && !halves.crosses(2, &load(0)));
+        assert!(
+            halves.crosses(2, &load(2 * set))
+                && !halves.crosses(2, &load(0))
+                && halves.crosses(2, &load(set))
+        );
+        halves.reset();
+        assert!(halves.crosses(2, &load(0)));
+        // A slice of the other half.
+        let mut halves = Halves::new(&spec, 1, 2);
+        assert!(halves.crosses(0, &load(0)) && !halves.crosses(2, &load(line)));
+    }
+}

@@ -16,7 +16,7 @@ use sim_memory::programs::{Choice, ProgramSet, Protocol};
 use sim_memory::sm_memory::SmMemory;
 use sim_memory::spec::{
     CacheSpec, Clocks, ConstantSpec, DramSpec, IndexFunction, InterconnectSpec, MemorySpec, SharedSpec,
-    SliceWrites, WriteQueueSpec,
+    SliceReads, SliceWrites, WriteQueueSpec,
 };
 use sim_memory::vocabulary::{
     AtomicOp, CacheHint, CacheOp, Cycle, LaneMask, ScalarType, Scope, Semantics, StateSpace,
@@ -52,6 +52,8 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         interleave_bytes: 256,
         partition_interval: 2,
         slice_banks: 2,
+        slice_reads: SliceReads::default(),
+        l2_halves: None,
         slice_writes: SliceWrites::default(),
         store_tokens: 4,
         lsu_queue: 4,

@@ -13,6 +13,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     wide_loads: false,
     scaled_addresses: false,
     load_matrix: false,
+    predicate: 0,
     unroll: false,
     balance: false,
     schedule: false,

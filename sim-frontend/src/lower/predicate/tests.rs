@@ -1,0 +1,131 @@
+use std::sync::Arc;
+
+use crate::chip::AssemblerSpec;
+use crate::lower::assembled::assembled;
+use crate::program::{OpClass, Program};
+
+/// A kernel in which `then` is done where `%p1` is true, and `els` elsewhere, within `around` (`{}` is where they stand).
+fn program(most: u32, around: &str, then: &str, els: &str) -> Arc<Program> {
+    let branches = match els {
+        "" => format!("@!%p1 bra E;\n{then}\nE:"),
+        els => format!("@!%p1 bra E;\n{then}\nbra J;\nE:\n{els}\nJ:"),
+    };
+    let body = around.replace("{}", &branches);
+    let text = format!(
+        ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n{{\n\
+         .reg .b32 %r<49>;\n.reg .b64 %rd<9>;\n.reg .f32 %f<9>;\n.reg .pred %p<9>;\n.shared .align 4 .b8 room[4096];\n\
+         ld.param.u64 %rd1, [p];\nld.param.u32 %r5, [n];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\n\
+         add.u64 %rd2, %rd1, %rd3;\nmov.u32 %r7, room;\nld.global.u32 %r6, [%rd2];\nld.global.u32 %r10, [%rd2+512];\n\
+         ld.global.f32 %f1, [%rd2+516];\nmov.u32 %r30, 0;\nsetp.lt.s32 %p1, %r6, %r5;\n{body}\n\
+         st.global.u32 [%rd2+8000], %r10;\nst.global.f32 [%rd2+9000], %f1;\nret;\n}}\n"
+    );
+    assembled(&text, AssemblerSpec { clean_up: true, predicate: most, ..AssemblerSpec::default() })
+}
+
+fn branches(program: &Program) -> usize {
+    program.ops.iter().filter(|op| op.class == OpClass::Branch).count()
+}
+
+fn left(most: u32, around: &str, then: &str, els: &str) -> usize {
+    branches(&program(most, around, then, els))
+}
+
+const TOP: &str = "{}";
+const LOOP: &str =
+    "L:\nadd.s32 %r10, %r10, 3;\n{}\nadd.s32 %r30, %r30, 1;\nsetp.lt.u32 %p3, %r30, %r5;\n@%p3 bra L;";
+const NESTED: &str = "setp.gt.s32 %p4, %r6, 3;\n@%p4 bra N;\nxor.b32 %r10, %r10, 1;\n{}\nN:";
+
+fn sums(count: usize) -> String {
+    (0..count)
+        .map(|i| if i % 2 == 0 { "xor.b32 %r10, %r10, %r6;\n" } else { "add.s32 %r10, %r10, %r5;\n" })
+        .collect()
+}
+
+fn products(count: usize) -> String {
+    "fma.rn.f32 %f1, %f1, %f1, 0f3f800000;\n".repeat(count)
+}
+
+fn stores(count: usize) -> String {
+    (0..count).map(|i| format!("st.shared.u32 [%r7+{}], %r10;\n", 400 * i)).collect()
+}
+
+const GLOBAL: &str = "ld.global.u32 %r20, [%rd2+4100];\nxor.b32 %r10, %r10, %r20;\n";
+const SHARED: &str = "ld.shared.u32 %r20, [%r7+8];\nxor.b32 %r10, %r10, %r20;\n";
+
+/// As ptxas 12.8 does it: 20 for sm_52 to sm_89, 8 for sm_90.
+#[test]
+fn arms_that_ptxas_guards() {
+    for (count, by_20, by_8) in [(1, 0, 0), (8, 0, 0), (9, 0, 1), (20, 0, 1), (21, 1, 1)] {
+        assert_eq!(left(20, TOP, &sums(count), ""), by_20, "{count}");
+        assert_eq!(left(8, TOP, &sums(count), ""), by_8, "{count}");
+    }
+    // In loops and behind other branches 8, in each arm; the first jumps over the second.
+    for around in [LOOP, NESTED] {
+        let others = left(0, around, "", "") - 1;
+        for (count, more) in [(1, 0), (8, 0), (9, 1)] {
+            assert_eq!(left(20, around, &sums(count), "") - others, more, "{around} {count}");
+        }
+        for (then, els, more) in [(1, 8, 0), (7, 8, 0), (8, 1, 2), (1, 9, 2)] {
+            let found = left(20, around, &sums(then), &products(els)) - others;
+            assert_eq!(found, more, "{around} {then} {els}");
+        }
+    }
+    for (then, els, more) in [(1, 16, 0), (8, 10, 0), (12, 6, 0), (4, 16, 2), (12, 8, 2)] {
+        assert_eq!(left(20, TOP, &sums(then), &products(els)), more, "{then} {els}");
+    }
+    // Behind a check of bounds is no other branch.
+    let bounds = "setp.gt.u32 %p4, %r1, %r5;\n@%p4 ret;\n{}";
+    assert_eq!(left(20, bounds, &sums(20), ""), 0);
+    // Loads from global memory.
+    for around in [TOP, LOOP] {
+        let others = left(0, around, "", "") - 1;
+        assert_eq!(left(8, around, &(GLOBAL.to_string() + &sums(18)), "") - others, 0, "{around}");
+        assert_eq!(left(8, around, &(GLOBAL.to_string() + &sums(19)), "") - others, 1, "{around}");
+        assert_eq!(left(8, around, &(SHARED.to_string() + &sums(7)), "") - others, 1, "{around}");
+    }
+    assert_eq!([left(20, TOP, &stores(8), ""), left(20, TOP, &stores(9), "")], [0, 1]);
+}
+
+#[test]
+fn what_stays_a_branch() {
+    for stays in [
+        "red.global.add.u32 [%rd2], %r10;",
+        "atom.shared.add.u32 %r10, [%r7], 1;",
+        "bar.sync 0;",
+        "membar.gl;",
+        "shfl.sync.bfly.b32 %r10, %r10, 1, 31, -1;",
+        "div.s32 %r10, %r10, %r6;",
+        "setp.gt.s32 %p2, %r6, 3;\n@%p2 add.s32 %r10, %r10, 7;",
+        "setp.gt.s32 %p1, %r10, 3;\nselp.b32 %r10, %r10, 1, %p1;",
+        "ld.acquire.gpu.global.u32 %r10, [%rd2];",
+        "@%p1 ret;",
+    ] {
+        assert_eq!(left(20, TOP, stays, ""), 1, "{stays}");
+    }
+    for goes in [
+        "ld.volatile.global.u32 %r10, [%rd2];",
+        "mov.u32 %r10, %clock;",
+        "setp.gt.s32 %p2, %r6, 3;\nselp.b32 %r10, %r10, 1, %p2;",
+    ] {
+        assert_eq!(left(20, TOP, goes, ""), 0, "{goes}");
+    }
+    assert_eq!(left(0, TOP, &sums(1), ""), 1);
+    // An arm that others lead to, and one that leads elsewhere.
+    let shared =
+        "@%p1 bra A;\nsetp.gt.s32 %p2, %r6, 3;\n@%p2 bra A;\nbra B;\nA:\nadd.s32 %r10, %r10, 1;\nB:\n{}";
+    assert_eq!(left(20, shared, &sums(1), ""), 3);
+}
+
+/// What only an arm reads is computed by all lanes, and a load of it keeps nothing: registers live as long as before.
+#[test]
+fn values_of_an_arm() {
+    let arm = "ld.global.u32 %r20, [%rd2+4];\nadd.s32 %r21, %r20, 1;\nmul.lo.s32 %r22, %r21, %r20;\nadd.s32 %r10, %r10, %r22;";
+    let program = program(20, TOP, arm, "");
+    let guarded = |name: &str| {
+        let pc = (0..program.ops.len() as u32).find(|pc| program.text(*pc).starts_with(name)).expect("there");
+        !program.ops[pc as usize].guard.is_const()
+    };
+    assert!(guarded("ld.global.u32 %r20") && guarded("add.s32 %r10"));
+    assert!(!guarded("add.s32 %r21") && !guarded("mul.lo.s32 %r22"));
+    assert!(program.exposed.is_empty(), "nothing is read before it is written");
+}
