@@ -168,7 +168,8 @@ mod tests {
     fn comments_of_chip_files_are_understood() {
         let keys = keys("h100");
         let at = |key: &str| keys.get(key).copied();
-        assert_eq!(at("sm.branch_latency"), Some(true));
+        assert_eq!(at("dispatch.latency"), Some(true));
+        assert_eq!(at("sm.branch_latency"), Some(false), "measured");
         assert_eq!(at("sm.barrier_latency"), Some(false), "measured");
         assert_eq!(at("memory.dram.write_queue.high"), Some(true), "by the comment above");
         assert_eq!(at("memory.dram.timing.RCD"), Some(true), "by the comment above");

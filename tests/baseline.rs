@@ -199,7 +199,7 @@ fn two_reports_are_compared_down_to_the_slots() {
 #[test]
 fn folders_of_runs_are_compared_pair_by_pair() {
     let folder = Folder::new("folders");
-    for (side, reduce) in [("a", &[][..]), ("b", &["--set", "sm.branch_latency=40"])] {
+    for (side, reduce) in [("a", &[][..]), ("b", &["--set", "sm.barrier_latency=90"])] {
         for (name, more) in [("vecadd", &[][..]), ("reduce", reduce)] {
             let out = folder.join(&format!("{side}/{name}"));
             let output = warpsim(&[&["run", name, "--out", &out][..], more].concat());
@@ -217,7 +217,7 @@ fn folders_of_runs_are_compared_pair_by_pair() {
     assert!(text(&output.stdout).contains("2 pairs, 0 differ"));
     // The folder of one run is its report.
     let output = warpsim(&["compare", &format!("{a}/reduce"), &format!("{b}/reduce/report.json")]);
-    assert!(output.status.success() && text(&output.stdout).contains("branch_latency"), "{output:?}");
+    assert!(output.status.success() && text(&output.stdout).contains("barrier_latency"), "{output:?}");
     std::fs::remove_dir_all(format!("{b}/vecadd")).expect("removed");
     let output = warpsim(&["compare", &a, &b]);
     assert!(text(&output.stdout).contains("only in A: vecadd"), "{}", text(&output.stdout));

@@ -445,6 +445,11 @@ impl Cache {
         Outcome::Done
     }
 
+    /// True if the line is there and counts as not cached, because it was flushed while it was pinned.
+    pub fn is_flushed(&self, set: u64, line: u64) -> bool {
+        self.find(set, line).is_some_and(|i| self.lines[i].flushed)
+    }
+
     /// `evict`: drops the line if it is clean and not pinned, else defers [cache-evict].
     pub fn evict(&mut self, set: u64, line: u64) -> Outcome {
         match self.find(set, line) {

@@ -161,7 +161,11 @@ impl Partition {
             port_free: vec![0; spec.slice_banks as usize],
             by_banks: Divisor::new(u64::from(spec.slice_banks)),
             last_line: u64::MAX,
-            halves: spec.l2_halves.as_ref().map(|halves| Halves::new(halves, index, spec.l2.sets())),
+            halves: spec
+                .l2_halves
+                .as_ref()
+                .filter(|halves| halves.sms > 0)
+                .map(|halves| Halves::new(halves, index, spec.l2.sets())),
             stalled: VecDeque::new(),
             waiting: Occupancy::default(),
             mshrs: Occupancy::default(),

@@ -486,13 +486,15 @@ impl SmMemory {
     }
 
     /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, nothing that
-    /// waits for the line changes what it reads, and an MSHR is free.
+    /// waits for the line changes what it reads, an MSHR is free, and the line has not been flushed under them: what they fetch is too
+    /// old then.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
         let own = &self.instances[slot as usize];
         let loads = |instance: &Instance| matches!(instance.kind, AccessKind::Load);
         let mut left = own.mask;
         let apart = loads(own)
             && self.mshrs.len() < self.spec.l1.mshrs as usize
+            && !self.l1.is_flushed(own.set, own.line)
             && self.held.around(holder).all(|(other, holds)| {
                 let other = &self.instances[other as usize];
                 left &= if holds { !other.mask } else { ByteMask::MAX };

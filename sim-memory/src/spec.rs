@@ -114,7 +114,7 @@ pub struct InterconnectSpec {
     #[schemars(range(min = 0, max = 65_536))]
     pub header_bytes: u32,
     /// Bytes a message has for each sector of L2 that it performs atomics in, besides their operands.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     #[schemars(range(min = 0, max = 65_536))]
     pub atomic_sector_bytes: u32,
     /// Largest additional latency between an SM and a partition, in cycles of the core clock, each way. Each pair has a
@@ -319,8 +319,8 @@ pub struct HalvesSpec {
     /// Ways of a slice that have copies of lines of the other half.
     #[schemars(range(min = 1, max = 1024))]
     pub copy_ways: u32,
-    /// Consecutive SMs that belong to one half; the next as many belong to the other.
-    #[schemars(range(min = 1, max = 1023))]
+    /// Consecutive SMs that belong to one half; the next as many belong to the other. 0: L2 is one.
+    #[schemars(range(min = 0, max = 1023))]
     pub sms: u32,
 }
 

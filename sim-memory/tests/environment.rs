@@ -11,7 +11,7 @@ use sim_memory::hundredths::Hundredths;
 use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
 use sim_memory::sm_memory::Asked;
-use sim_memory::spec::{HalvesSpec, SliceReads, SliceWrites, UnifiedSpec};
+use sim_memory::spec::{SliceWrites, UnifiedSpec};
 use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, ScalarType, Scope, Semantics, StateSpace};
 
 mod common;
@@ -260,47 +260,6 @@ fn a_load_that_waits_for_a_miss_is_no_hit() {
     }
     machine.drain();
     assert_eq!(of_both(&machine)[..2], [[1, 2, 1], [0, 2, 3]]);
-}
-
-/// Loads of sectors of one line that nobody fetches yet do not wait for those under way, in L1 or L2; what changes the line does,
-/// and what reads no more than is under way.
-#[test]
-fn loads_of_other_sectors_of_a_line_go_side_by_side() {
-    let spec = || {
-        let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
-        spec.partitions = 1;
-        spec
-    };
-    // Lanes read one word each from there on: the next 32 words, or a part of them.
-    let words = |from: u64| std::array::from_fn(|lane| BASE + from + 4 * lane as u64);
-    let time = |starts: &[(usize, u64, u32)]| {
-        let mut machine = Machine::of(spec(), 2);
-        for (sm, from, lanes) in starts {
-            machine.start(*sm, What::Load, CacheOp::Ca, *lanes, words(*from), 0);
-        }
-        machine.drain();
-        (machine.now, machine.partitions[0].stats().l2.misses)
-    };
-    let (one, _) = time(&[(0, 0, 0xff)]);
-    for (sm, from, lanes, misses) in [(0, 32, 0xff, 2), (1, 32, 0xff, 2), (0, 16, 0xff, 2), (1, 16, 0xff, 2)]
-    {
-        let (both, found) = time(&[(0, 0, 0xff), (sm, from, lanes)]);
-        assert!(both < one + 30, "{both} beside {one}: SM {sm} from {from}");
-        assert_eq!(found, misses, "SM {sm} from {from}");
-    }
-    // All of it is under way.
-    assert_eq!(time(&[(0, 0, 0xffff), (0, 0, 0xff)]).1, 1);
-    // A store waits for both, and a load of what it writes for the store: each reads what its thread's order says.
-    for store in [BASE, BASE + 32] {
-        let mut machine = Machine::of(spec(), 1);
-        let old = [0, 32].map(|from| machine.start(0, What::Load, CacheOp::Ca, 0xff, words(from), 0));
-        machine.start(0, What::Store, CacheOp::Wb, 1, [store; 32], 7);
-        let new = [0, 32].map(|from| machine.start(0, What::Load, CacheOp::Ca, 0xff, words(from), 0));
-        machine.drain();
-        assert_eq!(old.map(|id| machine.word(0, id, 0)), [0, 0]);
-        let written = |at: u64| if at == store { 7 } else { 0 };
-        assert_eq!(new.map(|id| machine.word(0, id, 0)), [written(BASE), written(BASE + 32)]);
-    }
 }
 
 /// A load that waits for a miss passes L1 meanwhile: it is served with the fill, one a cycle, but not before the latency of
@@ -670,45 +629,6 @@ fn what_writes_keeps_a_slice_for_its_sectors_and_for_the_lanes_of_an_address() {
     // No less than any request.
     let none = SliceWrites { sector: cycles(0.0), atomic_sector: cycles(0.0), ..writes };
     assert_eq!(of_more([8, 10], none, 1024, What::Store, u32s, words), 4);
-}
-
-/// A sector that is read keeps a slice, and again where it comes from DRAM; what crosses from the other half does so twice, but for
-/// atomics on the line that was asked for last.
-#[test]
-fn what_reads_keeps_a_slice_and_so_does_what_crosses() {
-    let cycles = |cycles: f64| Hundredths::try_from(cycles).expect("cycles");
-    let time = |count: u64, sm: usize, what: What, halves: bool, stride: u64| {
-        let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
-        (spec.partitions, spec.slice_banks, spec.store_tokens) = (1, 1, 64);
-        (spec.l1.mshrs, spec.l2.mshrs, spec.l2.mshr_merges) = (64, 64, 64);
-        spec.slice_reads = SliceReads { sector: cycles(30.0), fill: cycles(0.0) };
-        spec.slice_writes =
-            SliceWrites { sector: cycles(40.0), atomic_sector: cycles(50.0), ..SliceWrites::default() };
-        spec.l2_halves = halves.then_some(HalvesSpec { latency: 100, copy_ways: 2, sms: 1 });
-        spec.interconnect.request_bytes_per_cycle = 1024;
-        let mut machine = Machine::of(spec, 2);
-        // The lines are in L2.
-        for i in 0..count {
-            machine.start(0, What::Load, CacheOp::Cg, 1, [BASE + stride * i; 32], 0);
-            machine.drain();
-        }
-        let begin = machine.now;
-        for i in 0..count {
-            machine.start(sm, what, CacheOp::Cg, 1, [BASE + stride * i; 32], 0);
-        }
-        machine.drain();
-        machine.now - begin
-    };
-    let more = |sm, what, halves, stride| {
-        (time(6, sm, what, halves, stride) - time(4, sm, what, halves, stride)) / 2
-    };
-    for (what, own) in [(What::Load, 30), (What::Store, 40), (What::Add, 50)] {
-        assert_eq!(more(0, what, true, 128), own, "{what:?} in its half");
-        assert_eq!(more(1, what, false, 128), own, "{what:?} without halves");
-        assert_eq!(more(1, what, true, 128), 2 * own, "{what:?} from the other half");
-    }
-    assert_eq!(more(1, What::Add, true, 0), 50, "one line");
-    assert_eq!(time(1, 1, What::Load, true, 128) - time(1, 1, What::Load, false, 128), 100);
 }
 
 /// Old values are what a slice sends for an atomic: of each lane, once for lanes that were combined, and none for `red`.

@@ -243,8 +243,8 @@ mod tests {
             (
                 Kind::Chip,
                 "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantOperands ConstantSpec \
-                 DispatchSpec DramSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
-                 SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
+                 DispatchSpec DramSpec FenceSpec HalvesSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
+                 SliceReads SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
                  UnitTable WarpgroupSpec WriteQueueSpec",
             ),
             (Kind::Sweep, "Axes Common Scalar Values Wanted Workload Workloads"),

@@ -1,5 +1,5 @@
 use serde_json::Value;
-use sim_memory::spec::UnifiedSpec;
+use sim_memory::spec::{HalvesSpec, UnifiedSpec};
 
 use super::*;
 
@@ -165,6 +165,7 @@ fn every_number_has_bounds_and_is_held_to_them() {
     (chip.memory.l1.dirty_ways, chip.memory.l2.dirty_ways) = (Some(1), Some(1));
     let sizes = UnifiedSpec { size_bytes: 0, shared_bytes: vec![0], carveout_bytes: Some(0) };
     chip.memory.unified = Some(sizes);
+    chip.memory.l2_halves = Some(HalvesSpec { latency: 1, copy_ways: 1, sms: 1 });
     let gh200 = include_str!("../../../configs/chips/gh200.yaml");
     let gh200 = load(gh200).unwrap_or_else(|e| panic!("{}", e[0].render()));
     (chip.tensor, chip.cluster) = (gh200.tensor, gh200.cluster);

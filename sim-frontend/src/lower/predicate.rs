@@ -129,6 +129,11 @@ fn short(func: &Func, b: BlockId, ways_in: &[u32], most: usize) -> Option<Short>
         (Some(meet), Some(other)) if meet == other => (vec![(falls, next), (jumps, taken)], meet),
         _ => return None,
     };
+    // Where nothing follows, threads end instead: `@p exit`.
+    let over = &func.blocks[meet];
+    if over.insts.is_empty() && matches!(over.end, Terminator::End(_)) {
+        return None;
+    }
     if meet == b || taken == next || arms.iter().any(|(_, arm)| *arm == meet) {
         return None;
     }

@@ -110,6 +110,8 @@ fn what_stays_a_branch() {
         assert_eq!(left(20, TOP, goes, ""), 0, "{goes}");
     }
     assert_eq!(left(0, TOP, &sums(1), ""), 1);
+    // Threads that have nothing left to do end.
+    assert_eq!(left(20, "{}\nret;", &stores(1), ""), 1);
     // An arm that others lead to, and one that leads elsewhere.
     let shared =
         "@%p1 bra A;\nsetp.gt.s32 %p2, %r6, 3;\n@%p2 bra A;\nbra B;\nA:\nadd.s32 %r10, %r10, 1;\nB:\n{}";
