@@ -472,18 +472,19 @@ impl Partition {
         self.run(slot, now)
     }
 
-    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, and nothing
-    /// that waits for the line changes what it reads.
+    /// True if an instance, those that hold its line and those that wait for it are loads, and it is about a sector that none of
+    /// those that hold the line fetches. A store that waits is not passed: loads that never end would keep the line from it.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
         let own = &self.instances[slot as usize].request;
-        let mut left = own.mask;
-        let apart = own.is_load
-            && self.held.around(holder).all(|(other, holds)| {
-                let other = &self.instances[other as usize].request;
-                left &= if holds { !other.mask } else { ByteMask::MAX };
-                other.is_load || !holds && other.asked & own.mask == 0
-            });
-        apart && left != 0
+        let mut left = if own.is_load { own.mask } else { 0 };
+        for (other, holds) in self.held.around(holder) {
+            let other = &self.instances[other as usize].request;
+            left &= if holds { !other.mask } else { ByteMask::MAX };
+            if left == 0 || !other.is_load {
+                return false;
+            }
+        }
+        true
     }
 
     fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {

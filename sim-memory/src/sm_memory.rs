@@ -485,22 +485,21 @@ impl SmMemory {
         self.run(slot, now, port)
     }
 
-    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, nothing that
-    /// waits for the line changes what it reads, an MSHR is free, and the line has not been flushed under them: what they fetch is too
-    /// old then.
+    /// True if an instance, those that hold its line and those that wait for it are loads, it is about a sector that none of those
+    /// that hold the line fetches, an MSHR is free, and the line has not been flushed under them: what they fetch is too old then.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
         let own = &self.instances[slot as usize];
         let loads = |instance: &Instance| matches!(instance.kind, AccessKind::Load);
-        let mut left = own.mask;
-        let apart = loads(own)
-            && self.mshrs.len() < self.spec.l1.mshrs as usize
-            && !self.l1.is_flushed(own.set, own.line)
-            && self.held.around(holder).all(|(other, holds)| {
-                let other = &self.instances[other as usize];
-                left &= if holds { !other.mask } else { ByteMask::MAX };
-                loads(other) || !holds && other.asked & own.mask == 0
-            });
-        apart && left != 0
+        let room = self.mshrs.len() < self.spec.l1.mshrs as usize;
+        let mut left = if loads(own) && room { own.mask } else { 0 };
+        for (other, holds) in self.held.around(holder) {
+            let other = &self.instances[other as usize];
+            left &= if holds { !other.mask } else { ByteMask::MAX };
+            if left == 0 || !loads(other) {
+                return false;
+            }
+        }
+        !self.l1.is_flushed(own.set, own.line)
     }
 
     /// The cycle at which L1 has read the bytes of a hit. A load that has waited for a miss of another passes L1 while it
