@@ -472,15 +472,15 @@ impl Partition {
         self.run(slot, now)
     }
 
-    /// True if an instance, those that hold its line and those that wait for it are loads, and it is about a sector that none of
-    /// those that hold the line fetches. A store that waits is not passed: loads that never end would keep the line from it.
+    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, and nobody waits
+    /// for the line: loads that never end would keep it from whoever does.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
         let own = &self.instances[slot as usize].request;
         let mut left = if own.is_load { own.mask } else { 0 };
         for (other, holds) in self.held.around(holder) {
             let other = &self.instances[other as usize].request;
-            left &= if holds { !other.mask } else { ByteMask::MAX };
-            if left == 0 || !other.is_load {
+            left &= !other.mask;
+            if left == 0 || !holds || !other.is_load {
                 return false;
             }
         }

@@ -485,8 +485,9 @@ impl SmMemory {
         self.run(slot, now, port)
     }
 
-    /// True if an instance, those that hold its line and those that wait for it are loads, it is about a sector that none of those
-    /// that hold the line fetches, an MSHR is free, and the line has not been flushed under them: what they fetch is too old then.
+    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, nobody waits for
+    /// the line (loads that never end would keep it from whoever does), an MSHR is free, and the line has not been flushed under them:
+    /// what they fetch is too old then.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
         let own = &self.instances[slot as usize];
         let loads = |instance: &Instance| matches!(instance.kind, AccessKind::Load);
@@ -494,8 +495,8 @@ impl SmMemory {
         let mut left = if loads(own) && room { own.mask } else { 0 };
         for (other, holds) in self.held.around(holder) {
             let other = &self.instances[other as usize];
-            left &= if holds { !other.mask } else { ByteMask::MAX };
-            if left == 0 || !loads(other) {
+            left &= !other.mask;
+            if left == 0 || !holds || !loads(other) {
                 return false;
             }
         }
