@@ -235,13 +235,13 @@ fn agrees(sampled: &KernelReport, whole: &KernelReport) {
 
 #[test]
 fn all_blocks_are_executed_and_their_cycles_estimated() {
-    for policy in ["crs_stack", "convergence_barriers", "mimd"] {
+    for (policy, blocks) in [("crs_stack", 6000), ("convergence_barriers", 6000), ("mimd", 3000)] {
         let of = |sampling| {
             let mut device = device(sampling, |request| request.policy = Some(policy.into()));
-            work(&mut device, 3000, 1, 0)
+            work(&mut device, blocks, 1, 0)
         };
         let (whole, sampled) = (of(None), of(Some(2.0)));
-        assert_eq!((&sampled.1, sampled.2), (&whole.1, 3000), "{policy}");
+        assert_eq!((&sampled.1, sampled.2), (&whole.1, blocks), "{policy}");
         let (own, all) = (&sampled.0.kernels[0], &whole.0.kernels[0]);
         if policy == "mimd" {
             // Its windows are slower than its blocks are where all are timed (docs/sampling.md).
@@ -250,7 +250,7 @@ fn all_blocks_are_executed_and_their_cycles_estimated() {
         } else {
             agrees(own, all);
         }
-        assert!(sampled.0.is_sampled() && sampled.0.blocks == 3000);
+        assert!(sampled.0.is_sampled() && sampled.0.blocks == u64::from(blocks));
         assert_eq!(sampled.0.cycles, sampled.0.kernels[0].cycles);
         assert_eq!(sampled.0.warp_instructions, whole.0.warp_instructions);
         assert!(!whole.0.is_sampled());
@@ -473,10 +473,10 @@ fn launches_that_are_queued_run_right_behind_one_another() {
     let run = |sampling| {
         let mut device = device(sampling, small_l2);
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
-        let [at, count] = [2000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        let [at, count] = [3000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
         let params =
             [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
-        for blocks in [2000, 1900, 2000] {
+        for blocks in [3000, 2900, 3000] {
             device
                 .launch(&Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params))
                 .expect("a launch");
