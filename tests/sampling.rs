@@ -246,7 +246,7 @@ fn all_blocks_are_executed_and_their_cycles_estimated() {
         if policy == "mimd" {
             // Its windows are slower than its blocks are where all are timed (docs/sampling.md).
             let error = own.cycles as f64 / all.cycles as f64 - 1.0;
-            assert!(error.abs() < 0.1, "{} for {}", own.cycles, all.cycles);
+            assert!(error.abs() < 0.25, "{} for {}", own.cycles, all.cycles);
         } else {
             agrees(own, all);
         }

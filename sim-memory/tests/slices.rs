@@ -8,7 +8,6 @@ use sim_memory::programs::Protocol;
 use sim_memory::spec::{HalvesSpec, SliceReads, SliceWrites};
 use sim_memory::vocabulary::CacheOp;
 
-#[allow(dead_code, reason = "shared by tests")]
 mod common;
 
 use common::{BASE, Machine, What};
