@@ -247,7 +247,7 @@ fn values_that_ptx_leaves_undefined_are_zero_and_told_unless_they_are_looked_for
     let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
     let counted = &report["kernels"][1]["undefined_values"];
     assert_eq!((counted[0]["lanes"].as_u64(), counted[4]["lanes"].as_u64()), (Some(16), Some(1)), "{report}");
-    // A launch that is recorded has them too, and the same cycles.
+    // A launch that is recorded has them too, and about as many cycles.
     let records = folder.path().join("records");
     let path = records.to_str().expect("UTF-8");
     assert!(ran(&library, &["--record", path, "--time", "sum:1"], &[&program]).status.success());
@@ -264,7 +264,10 @@ fn values_that_ptx_leaves_undefined_are_zero_and_told_unless_they_are_looked_for
     let again = std::fs::read(records.join("report.json")).expect("a report");
     let again: serde_json::Value = serde_json::from_slice(&again).expect("JSON");
     assert_eq!(again["kernels"][0]["undefined_values"], *counted);
-    assert_eq!(again["kernels"][0]["cycles"], report["kernels"][1]["cycles"]);
+    // Sectors that the launch before it left in L2 are not there.
+    let cycles = [&again["kernels"][0]["cycles"], &report["kernels"][1]["cycles"]]
+        .map(|cycles| cycles.as_f64().expect("cycles"));
+    assert!((cycles[0] / cycles[1] - 1.0).abs() < 0.05, "{cycles:?}");
     assert!(texts(&run(&["--check", "full"])).1.contains("which does not participate"));
     for check in ["full", "sync"] {
         let output = ran(&library, &["--check", check], &[&program]);
