@@ -1,5 +1,5 @@
-//! What was measured on an H100 (data/h100/microbenchmarks.jsonl), to the cycle: barriers, and chains of operations of two
-//! pipelines; and whole kernels within a tolerance.
+//! What was measured on an H100 (data/h100/microbenchmarks.jsonl), to the cycle: barriers, chains of operations of two
+//! pipelines, fences, and branches; and whole kernels within a tolerance.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -8,29 +8,31 @@ mod common;
 use sim_frontend::diagnostic::Source;
 use warpsim::device::{Device, DeviceRequest, Kernel};
 
+const TIMES: usize = 128;
+
 /// Core cycles that a line takes in a block of so many threads, from kernels that have it so often and twice as often.
 fn cycles(line: &str, threads: u32) -> f64 {
-    const TIMES: usize = 128;
-    let run = |times: usize| {
-        let body = line.repeat(times);
-        let text = format!(
-            ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
-             .reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %a;\n\
-             mov.u32 %r1, %tid.x;\nadd.u32 %r2, %r1, 7;\nxor.b32 %r3, %r2, 5;\n\
-             cvt.rn.f32.u32 %f1, %r1;\nadd.f32 %f2, %f1, 0f40000000;\nadd.f32 %f3, %f1, 0f40400000;\n\
-             {body}ld.param.u64 %a, [out];\nst.global.u32 [%a], %r1;\nst.global.f32 [%a+4], %f1;\nret;\n}}\n"
-        );
-        let request = DeviceRequest { chip: "h100".into(), ..DeviceRequest::default() };
-        let mut device = Device::new(&request).unwrap_or_else(|errors| panic!("{}", errors[0]));
-        let module = device.load(&Source::new("k.ptx", &text)).unwrap_or_else(|error| panic!("{error}"));
-        let out = device.malloc("out", 8, 1).expect("fits");
-        device
-            .launch(&Kernel::new(module, "k", [1; 3], [threads, 1, 1], &out.to_le_bytes()))
-            .expect("a launch");
-        device.synchronize(&|_, _, _| {}).expect("no fault");
-        device.take().expect("nothing is queued").report.cycles
-    };
+    let run = |times: usize| kernel_cycles(&line.repeat(times), threads);
     (run(2 * TIMES) - run(TIMES)) as f64 / TIMES as f64
+}
+
+/// Core cycles of a kernel of one block. Each of its threads has a line at `%a`.
+fn kernel_cycles(body: &str, threads: u32) -> u64 {
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {{\n\
+         .reg .b32 %r<9>;\n.reg .f32 %f<9>;\n.reg .b64 %a;\n.reg .pred %p;\n\
+         ld.param.u64 %a, [out];\nmov.u32 %r1, %tid.x;\nmad.wide.u32 %a, %r1, 128, %a;\n\
+         add.u32 %r2, %r1, 7;\nxor.b32 %r3, %r2, 5;\n\
+         cvt.rn.f32.u32 %f1, %r1;\nadd.f32 %f2, %f1, 0f40000000;\nadd.f32 %f3, %f1, 0f40400000;\n\
+         {body}st.global.u32 [%a], %r1;\nst.global.f32 [%a+4], %f1;\nret;\n}}\n"
+    );
+    let request = DeviceRequest { chip: "h100".into(), ..DeviceRequest::default() };
+    let mut device = Device::new(&request).unwrap_or_else(|errors| panic!("{}", errors[0]));
+    let module = device.load(&Source::new("k.ptx", &text)).unwrap_or_else(|error| panic!("{error}"));
+    let out = device.malloc("out", 128 * u64::from(threads), 128).expect("fits");
+    device.launch(&Kernel::new(module, "k", [1; 3], [threads, 1, 1], &out.to_le_bytes())).expect("a launch");
+    device.synchronize(&|_, _, _| {}).expect("no fault");
+    device.take().expect("nothing is queued").report.cycles
 }
 
 #[test]
@@ -54,6 +56,29 @@ fn pairs_of_dependent_operations_take_longer_across_pipelines() {
         let ours = cycles(&pair.concat(), 32);
         assert!((ours - measured).abs() <= 0.1, "{pair:?}: {ours}, measured {measured}");
     }
+}
+
+/// A fence behind a store, which the thread waits for, of the GPU and of the system.
+#[test]
+fn fences_take_what_they_take_behind_a_store() {
+    for (scope, measured) in [("gpu", 753.22), ("sys", 1305.31)] {
+        let ours = cycles(&format!("st.global.u32 [%a], %r1;\nfence.acq_rel.{scope};\n"), 32);
+        assert!((ours / measured - 1.0).abs() < 0.01, "{scope}: {ours}, measured {measured}");
+    }
+}
+
+/// A loop that is not unrolled takes the time of its guard and of its branch in each iteration.
+#[test]
+fn loops_take_the_time_of_their_branches() {
+    let run = |times: usize| {
+        let body = format!(
+            "mov.u32 %r8, 0;\nLOOP:\n.pragma \"nounroll\";\nxor.b32 %r1, %r1, %r8;\nadd.u32 %r8, %r8, 1;\n\
+             setp.lt.u32 %p, %r8, {times};\n@%p bra LOOP;\n"
+        );
+        kernel_cycles(&body, 32)
+    };
+    let (ours, measured) = ((run(2 * TIMES) - run(TIMES)) as f64 / TIMES as f64, 29.32);
+    assert!((ours - measured).abs() < 0.5, "{ours}, measured {measured}");
 }
 
 /// Kernels of few warps, whose time is that of their chains: as they are ordered, they take what data/silicon.yaml says that they

@@ -401,28 +401,18 @@ fn lengthen(decoded: &mut [DecodedOp], fixed: Fixed, registers: u16) {
         if op.class != OpClass::Data || op.injected {
             continue;
         }
-        let (mut user, mut slots) = (None, [0; 2]);
-        for next in decoded[pc + 1..].iter().take(NEAR) {
-            if let Some(slot) = op.written().iter().find(|slot| next.slots().contains(slot)) {
-                slots = [*slot, next.guard.index() as u16];
-                user = Some(next);
-                break;
-            }
-            if next.control() && !next.injected {
-                break;
-            }
-        }
-        let Some(user) = user else { continue };
+        let used = decoded[pc + 1..].iter().take(NEAR).find_map(|next| {
+            let slot = op.written().iter().find(|slot| next.slots().contains(slot));
+            let ends = next.control() && !next.injected;
+            slot.map(|slot| Some((next, *slot))).or(ends.then_some(None))
+        });
+        let Some((user, slot)) = used.flatten() else { continue };
         let arithmetic = user.class == OpClass::Data && multiplies(user).is_some();
-        let [slot, guard] = slots;
-        let more = if slot >= registers {
-            let as_guard = !user.guard.is_const() && slot - registers == guard;
-            if as_guard || !arithmetic { fixed.guard } else { 0 }
-        } else {
-            0
-        };
+        let as_guard =
+            !user.guard.is_const() && slot.checked_sub(registers) == Some(user.guard.index() as u16);
         let crosses = arithmetic && multiplies(op).is_some_and(|side| multiplies(user) == Some(!side));
-        let more = more.max(if crosses { fixed.crossing } else { 0 });
+        let waits = slot >= registers && (as_guard || !arithmetic);
+        let more = (if crosses { fixed.crossing } else { 0 }).max(if waits { fixed.guard } else { 0 });
         let more = u16::try_from(more).unwrap_or(u16::MAX);
         decoded[pc].latency = decoded[pc].latency.saturating_add(more);
     }

@@ -2,8 +2,14 @@
 //! its set, in order of arrival. The queues are linked lists through the operations' slots, found by cache
 //! set, so that nothing is hashed or allocated once all slots exist.
 
+use crate::line::ByteMask;
+
 /// The end of a list: no slot has this index.
 const NOBODY: u32 = u32::MAX;
+
+/// How many operations may share a line while others wait for it, until one of those goes on. Without a bound, loads of a loop
+/// that spins could keep a line for ever from the thread that would end it.
+const PASSES: u32 = 32;
 
 /// The queue links of one operation's slot.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -18,6 +24,8 @@ struct Links {
     next: u32,
     /// The next operation that shares the line of this one.
     sharer: u32,
+    /// How many operations have come to share this line while others waited for it.
+    passes: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -65,7 +73,14 @@ impl HeldLines {
     #[inline]
     pub fn reserve(&mut self, slots: usize) {
         if self.links.len() < slots {
-            let none = Links { line: 0, next_holder: NOBODY, waiting: EMPTY, next: NOBODY, sharer: NOBODY };
+            let none = Links {
+                line: 0,
+                next_holder: NOBODY,
+                waiting: EMPTY,
+                next: NOBODY,
+                sharer: NOBODY,
+                passes: 0,
+            };
             self.links.resize(slots, none);
         }
     }
@@ -89,7 +104,7 @@ impl HeldLines {
         debug_assert!(self.holder(set, line).is_none(), "a line has one holder");
         let head = &mut self.holders[set as usize];
         let links = &mut self.links[slot as usize];
-        (links.line, links.next_holder, links.waiting, links.sharer) = (line, *head, EMPTY, NOBODY);
+        *links = Links { line, next_holder: *head, waiting: EMPTY, sharer: NOBODY, passes: 0, ..*links };
         *head = slot;
         self.held += 1;
     }
@@ -103,20 +118,24 @@ impl HeldLines {
 
     /// Lets `slot` hold a line beside its holder. It is released as others are; who waits goes on when the last is.
     pub fn share(&mut self, holder: u32, slot: u32) {
-        let sharer = std::mem::replace(&mut self.links[holder as usize].sharer, slot);
+        let links = &mut self.links[holder as usize];
+        links.passes += u32::from(links.waiting.length > 0);
+        let sharer = std::mem::replace(&mut links.sharer, slot);
         self.links[slot as usize].sharer = sharer;
     }
 
-    /// Those that hold the line of `holder`, itself among them, and those that wait for it.
-    pub fn around(&self, holder: u32) -> impl Iterator<Item = (u32, bool)> {
-        let some = |at: u32| (at != NOBODY).then_some(at);
-        let follow = move |first: u32, next: fn(&Links) -> u32| {
-            std::iter::successors(some(first), move |at| some(next(&self.links[*at as usize])))
-        };
-        let holders = follow(holder, |links| links.sharer).map(|slot| (slot, true));
-        let waiting =
-            follow(self.links[holder as usize].waiting.first, |links| links.next).map(|slot| (slot, false));
-        holders.chain(waiting)
+    /// What of `wanted` is fetched by none of those that hold the line of `holder`. Nothing where one of them does something else
+    /// than `fetches`, or where [`PASSES`] operations have passed those that wait for the line.
+    pub fn left(&self, holder: u32, wanted: ByteMask, fetches: impl Fn(u32) -> Option<ByteMask>) -> ByteMask {
+        let (mut left, mut at) = (wanted, holder);
+        if self.links[holder as usize].passes == PASSES {
+            left = 0;
+        }
+        while left != 0 && at != NOBODY {
+            left &= !fetches(at).unwrap_or(ByteMask::MAX);
+            at = self.links[at as usize].sharer;
+        }
+        left
     }
 
     /// Releases the line of `slot`. If no other holds it, the first waiting operation becomes the holder and is returned.
@@ -138,12 +157,13 @@ impl HeldLines {
             debug_assert!(false, "who releases a line holds it");
             return None;
         }
-        let Links { line, next_holder, waiting, sharer, .. } = self.links[slot as usize];
+        let Links { line, next_holder, waiting, sharer, passes, .. } = self.links[slot as usize];
         let heir = (waiting.first != NOBODY && sharer == NOBODY).then_some(waiting.first);
         let replacement = match heir {
             _ if sharer != NOBODY => {
                 let links = &mut self.links[sharer as usize];
-                (links.line, links.next_holder, links.waiting) = (line, next_holder, waiting);
+                (links.line, links.next_holder, links.waiting, links.passes) =
+                    (line, next_holder, waiting, passes);
                 sharer
             }
             Some(heir) => {
@@ -154,7 +174,7 @@ impl HeldLines {
                     length: waiting.length - 1,
                 };
                 let links = &mut self.links[heir as usize];
-                *links = Links { line, next_holder, waiting: rest, next: NOBODY, sharer: NOBODY };
+                *links = Links { line, next_holder, waiting: rest, next: NOBODY, sharer: NOBODY, passes: 0 };
                 heir
             }
             None => {
@@ -241,22 +261,48 @@ mod tests {
         lines.reserve(8);
         lines.hold(0, 4, 0);
         lines.hold(0, 6, 7);
-        lines.wait(0, 1);
         lines.share(0, 2);
         lines.share(0, 3);
-        assert_eq!(lines.around(0).collect::<Vec<_>>(), [(0, true), (3, true), (2, true), (1, false)]);
+        // Each of them fetches the byte of its number.
+        let left = |lines: &HeldLines, wanted| lines.left(0, wanted, |slot| Some(1 << slot));
+        assert_eq!((left(&lines, 0b11111), left(&lines, 0b1101)), (0b10010, 0));
+        assert_eq!(lines.left(0, 0b11111, |slot| (slot != 2).then_some(0)), 0, "one is no load");
+        lines.wait(0, 1);
+        assert_eq!(left(&lines, 0b10000), 0b10000, "who waits is passed");
         // One in the middle, the holder, and the last.
         assert_eq!(lines.release(0, 4, 2), None);
         assert_eq!(lines.release(0, 4, 0), None);
         assert_eq!((lines.holder(0, 4), lines.holder(0, 6)), (Some((3, 1)), Some((7, 0))));
         lines.wait(3, 5);
         lines.share(3, 6);
-        assert_eq!(lines.around(3).collect::<Vec<_>>(), [(3, true), (6, true), (1, false), (5, false)]);
         assert_eq!(lines.release(0, 4, 3), None);
         assert_eq!(lines.release(0, 4, 6), Some(1));
-        assert_eq!(lines.around(1).collect::<Vec<_>>(), [(1, true), (5, false)]);
+        assert_eq!(lines.holder(0, 4), Some((1, 1)));
         assert_eq!((lines.release(0, 4, 1), lines.release(0, 4, 5)), (Some(5), None));
         assert_eq!((lines.held(), lines.release(0, 6, 7), lines.held()), (1, None, 0));
+    }
+
+    #[test]
+    fn those_that_wait_for_a_line_are_passed_by_so_many() {
+        let mut lines = HeldLines::new(1);
+        lines.reserve(4);
+        let left = |lines: &HeldLines| lines.left(lines.holder(0, 4).unwrap().0, 8, |_| Some(1));
+        lines.hold(0, 4, 0);
+        // Who shares a line for which nobody waits passes nobody.
+        lines.share(0, 2);
+        assert_eq!(lines.release(0, 4, 2), None);
+        lines.wait(0, 1);
+        // One holds the line and the other comes, in turn: the line is never free.
+        let (mut here, mut next) = (0, 2);
+        for passed in 0..PASSES {
+            assert_eq!(left(&lines), 8, "{passed} have passed");
+            lines.share(here, next);
+            assert_eq!(lines.release(0, 4, here), None);
+            (here, next) = (next, here);
+        }
+        assert_eq!(left(&lines), 0);
+        assert_eq!(lines.release(0, 4, here), Some(1));
+        assert_eq!(left(&lines), 8, "the next holder is shared as the first was");
     }
 
     proptest! {

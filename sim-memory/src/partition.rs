@@ -388,7 +388,7 @@ impl Partition {
             None => self.spec.slice_writes.sector.times(sectors(request.asked, &self.spec)),
         };
         let (busy, way) = match &self.spec.l2_halves {
-            Some(halves) if crosses => (busy + self.passing(request), Cycle::from(halves.latency)),
+            Some(halves) if crosses => (busy + self.passing(request, busy), Cycle::from(halves.latency)),
             _ => (busy, 0),
         };
         self.last_line = request.line;
@@ -400,15 +400,14 @@ impl Partition {
         self.push_event(start + way + Cycle::from(self.spec.l2.hit_latency), Event::Start, slot);
     }
 
-    /// Hundredths of a cycle that a request takes in the opposite slice, by which it comes. That is another slice: where one line
-    /// is asked for again and again, its own slice does not do as much for others.
-    fn passing(&self, request: &Request) -> u64 {
-        let asked = |bytes| sectors(bytes, &self.spec);
+    /// Hundredths of a cycle that a request, which takes `busy` here, takes in the opposite slice, by which it comes. An atomic takes the
+    /// time of its sectors there. That is another slice: where one line is asked for again and again, its own slice does not do as
+    /// much for others.
+    fn passing(&self, request: &Request, busy: u64) -> u64 {
         match &request.atomic {
             Some(_) if self.last_line == request.line => 0,
-            Some(_) => self.spec.slice_writes.atomic_sector.times(asked(request.asked)),
-            None if request.is_load => self.spec.slice_reads.sector.times(asked(request.mask)),
-            None => self.spec.slice_writes.sector.times(asked(request.asked)),
+            Some(_) => self.spec.slice_writes.atomic_sector.times(sectors(request.asked, &self.spec)),
+            None => busy,
         }
     }
 
@@ -472,19 +471,13 @@ impl Partition {
         self.run(slot, now)
     }
 
-    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, and nobody waits
-    /// for the line: loads that never end would keep it from whoever does.
+    /// True if an instance is a load, beside loads that hold its line, of a sector that none of them fetches.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
-        let own = &self.instances[slot as usize].request;
-        let mut left = if own.is_load { own.mask } else { 0 };
-        for (other, holds) in self.held.around(holder) {
-            let other = &self.instances[other as usize].request;
-            left &= !other.mask;
-            if left == 0 || !holds || !other.is_load {
-                return false;
-            }
-        }
-        true
+        let fetches = |slot: u32| {
+            let request = &self.instances[slot as usize].request;
+            request.is_load.then_some(request.mask)
+        };
+        fetches(slot).is_some_and(|own| self.held.left(holder, own, fetches) != 0)
     }
 
     fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {

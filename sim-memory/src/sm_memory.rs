@@ -485,22 +485,17 @@ impl SmMemory {
         self.run(slot, now, port)
     }
 
-    /// True if an instance and those that hold its line are loads, it is about a sector that none of them fetches, nobody waits for
-    /// the line (loads that never end would keep it from whoever does), an MSHR is free, and the line has not been flushed under them:
-    /// what they fetch is too old then.
+    /// True if an instance is a load, beside loads that hold its line, of a sector that none of them fetches; if an MSHR is free, and
+    /// the line has not been flushed under them: what they fetch is too old then.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
-        let own = &self.instances[slot as usize];
-        let loads = |instance: &Instance| matches!(instance.kind, AccessKind::Load);
-        let room = self.mshrs.len() < self.spec.l1.mshrs as usize;
-        let mut left = if loads(own) && room { own.mask } else { 0 };
-        for (other, holds) in self.held.around(holder) {
-            let other = &self.instances[other as usize];
-            left &= !other.mask;
-            if left == 0 || !holds || !loads(other) {
-                return false;
-            }
-        }
-        !self.l1.is_flushed(own.set, own.line)
+        let fetches = |slot: u32| {
+            let instance = &self.instances[slot as usize];
+            matches!(instance.kind, AccessKind::Load).then_some(instance.mask)
+        };
+        let Instance { set, line, .. } = self.instances[slot as usize];
+        self.mshrs.len() < self.spec.l1.mshrs as usize
+            && fetches(slot).is_some_and(|own| self.held.left(holder, own, fetches) != 0)
+            && !self.l1.is_flushed(set, line)
     }
 
     /// The cycle at which L1 has read the bytes of a hit. A load that has waited for a miss of another passes L1 while it

@@ -53,39 +53,6 @@ fn loads_of_other_sectors_of_a_line_go_side_by_side() {
     }
 }
 
-/// Loads that never end do not keep a line from a store, nor from a load of a sector that is under way.
-#[test]
-fn who_waits_for_a_line_is_not_passed_by_loads_of_other_sectors() {
-    never_passed(CacheOp::Cg, What::Store);
-    never_passed(CacheOp::Ca, What::Load);
-}
-
-fn never_passed(op: CacheOp, what: What) {
-    let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
-    (spec.partitions, spec.slice_banks) = (1, 1);
-    let mut machine = Machine::of(spec, 4);
-    let load = |machine: &mut Machine, sm: usize, turn: u64| {
-        machine.start(sm, What::Load, op, 1, [BASE + 32 * ((sm as u64 + turn) % 4); 32], 0)
-    };
-    let mut last: Vec<usize> = (0..3).map(|sm| load(&mut machine, sm, 0)).collect();
-    let op = if matches!(what, What::Store) { CacheOp::Wb } else { op };
-    let store = machine.start(3, what, op, 1, [BASE; 32], 7);
-    for turn in 1..2000 {
-        if machine.regs[3].0[store].pending == 0 {
-            machine.drain();
-            return;
-        }
-        for sm in 0..3 {
-            // As a thread that waits for what another writes.
-            if machine.regs[sm].0[last[sm]].pending == 0 {
-                last[sm] = load(&mut machine, sm, turn);
-            }
-        }
-        machine.step();
-    }
-    panic!("{what:?} waits still");
-}
-
 /// A sector that is read keeps a slice, and again where it comes from DRAM; what crosses from the other half does so twice, but for
 /// atomics on the line that was asked for last.
 #[test]

@@ -205,10 +205,7 @@ impl<P: Reconvergence> Resident<P> {
                 write_loaded(&mut warp.rows, op, facts, lane, found);
             }
         }
-        self.outcome = Step::DoneAfter {
-            latency: world.latency.constant + world.latency.of_addresses(distinct.saturating_sub(1)),
-            occupancy: 1 + world.latency.of_addresses(distinct.saturating_sub(1)),
-        };
+        self.outcome = world.latency.of_constant(distinct);
         Ok(())
     }
 
@@ -271,11 +268,7 @@ impl<P: Reconvergence> Resident<P> {
                 write_loaded(&mut warp.rows, op, facts, lane, found);
             }
         }
-        self.outcome = Step::DoneAfter {
-            latency: self.world.latency.constant
-                + self.world.latency.of_addresses(distinct.saturating_sub(1)),
-            occupancy: 1 + self.world.latency.of_addresses(distinct.saturating_sub(1)),
-        };
+        self.outcome = self.world.latency.of_constant(distinct);
         Ok(())
     }
 }

@@ -89,10 +89,11 @@ pub struct LocalLatency {
 }
 
 impl LocalLatency {
-    /// Core cycles that so many addresses of a constant access take.
+    /// What a constant access of so many addresses is: it takes its latency, and each address behind the first its interval.
     #[inline]
-    pub fn of_addresses(&self, count: u32) -> u32 {
-        Hundredths::cycle(self.address_interval.times(count)) as u32
+    pub fn of_constant(&self, addresses: u32) -> Step {
+        let more = Hundredths::cycle(self.address_interval.times(addresses.saturating_sub(1))) as u32;
+        Step::DoneAfter { latency: self.constant + more, occupancy: 1 + more }
     }
 }
 

@@ -364,27 +364,30 @@ impl<P: Reconvergence> Sm<P> {
         }
         let unit = usize::from(decoded.unit);
         let class = decoded.class;
-        let releases = match kernel.code.program.ops[pc as usize].extra {
-            // What is written before a thread arrives at the barrier of its cluster, other SMs see behind it.
-            Extra::ClusterBarrier { wait: false, releases: true, .. } => self.fence.of(Scope::Cluster),
-            _ => 0,
-        };
         let mut earliest = now + 1;
+        let mut fence = 0;
         let mut occupancy = u32::from(decoded.initiation);
         let mut parked = None;
         match self.resident.outcome {
             Step::Done => {
                 let ready = now + Cycle::from(decoded.latency);
                 warp.board.write(decoded.written(), exec, now, ready);
-                if let Extra::Membar(scope, semantics) = kernel.code.program.ops[pc as usize].extra
-                    && exec != 0
-                {
-                    self.memory.fence(scope);
-                    earliest += Cycle::from(self.fence.of(scope));
-                    if self.memory.observation.is_some() {
-                        self.memory.log(now, Event::Fence { warp: w as u32, lanes: exec, scope, semantics });
+                match kernel.code.program.ops[pc as usize].extra {
+                    Extra::Membar(scope, semantics) if exec != 0 => {
+                        self.memory.fence(scope);
+                        fence = self.fence.of(scope);
+                        if self.memory.observation.is_some() {
+                            let fence = Event::Fence { warp: w as u32, lanes: exec, scope, semantics };
+                            self.memory.log(now, fence);
+                        }
                     }
+                    // What is written before a thread arrives at the barrier of its cluster, other SMs see behind it.
+                    Extra::ClusterBarrier { wait: false, releases: true, .. } => {
+                        fence = self.fence.of(Scope::Cluster);
+                    }
+                    _ => {}
                 }
+                earliest += Cycle::from(fence);
             }
             Step::DoneAfter { latency, occupancy: held } => {
                 warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
@@ -448,7 +451,7 @@ impl<P: Reconvergence> Sm<P> {
                 }
             }
             None if class == OpClass::Barrier => {
-                let earliest = now + Cycle::from(at_barrier.max(1) + releases);
+                let earliest = now + Cycle::from(at_barrier.max(1) + fence);
                 self.after_issue((scheduler, place), split, earliest, now);
             }
             None => self.after_issue((scheduler, place), split, earliest, now),

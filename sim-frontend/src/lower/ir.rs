@@ -10,6 +10,8 @@ use crate::form::Form;
 use crate::isa::Root;
 use crate::program::{Extra, OpClass, SpecialRegister, Text};
 
+use super::work::count;
+
 /// A virtual register.
 pub type Reg = u32;
 /// A basic block of a function.
@@ -268,6 +270,32 @@ impl Func {
     /// Registers that calls and frames read and write without naming them.
     pub fn fixed(&self) -> [Option<Reg>; 3] {
         [self.stack_base, self.taken, self.carry]
+    }
+
+    /// By block: how many ways lead to it, the one into the function among them.
+    pub fn ways_in(&self) -> Vec<u32> {
+        let mut ways_in = vec![0u32; self.blocks.len()];
+        ways_in[0] = 1;
+        for block in &self.blocks {
+            count(1);
+            block.for_successors(|to| ways_in[to] = ways_in[to].saturating_add(1));
+        }
+        ways_in
+    }
+
+    /// Takes out blocks that nothing leads to.
+    pub fn remove_blocks(&mut self, gone: &[bool]) {
+        let mut left = 0;
+        let number: Vec<BlockId> = gone
+            .iter()
+            .map(|gone| {
+                left += usize::from(!gone);
+                left - 1
+            })
+            .collect();
+        let mut gone = gone.iter();
+        self.blocks.retain(|_| gone.next() == Some(&false));
+        self.blocks.iter_mut().for_each(|block| block.end.for_targets_mut(|to| *to = number[*to]));
     }
 
     /// True if `setmaxnreg` moves registers between the warps of a block.

@@ -36,12 +36,7 @@ pub fn predicate(func: &mut Func, most: u32) -> u32 {
     if !branches {
         return 0;
     }
-    let mut ways_in = vec![0u32; func.blocks.len()];
-    ways_in[0] = 1;
-    for block in &func.blocks {
-        count(1);
-        block.for_successors(|to| ways_in[to] = ways_in[to].saturating_add(1));
-    }
+    let ways_in = func.ways_in();
     let short: Vec<Option<Short>> =
         (0..func.blocks.len()).map(|b| short(func, b, &ways_in, most as usize)).collect();
     if short.iter().all(Option::is_none) {
@@ -78,23 +73,8 @@ pub fn predicate(func: &mut Func, most: u32) -> u32 {
         let behind = (b + 1..gone.len()).find(|at| !gone[*at]);
         func.blocks[b].end = Terminator::Jump(Some(jump).filter(|_| behind != Some(meet)), meet);
     }
-    remove(func, &gone);
+    func.remove_blocks(&gone);
     made
-}
-
-/// Takes out blocks that nothing leads to.
-fn remove(func: &mut Func, gone: &[bool]) {
-    let mut left = 0;
-    let number: Vec<BlockId> = gone
-        .iter()
-        .map(|gone| {
-            left += usize::from(!gone);
-            left.max(1) - 1
-        })
-        .collect();
-    let mut gone = gone.iter();
-    func.blocks.retain(|_| !gone.next().copied().unwrap_or(false));
-    func.blocks.iter_mut().for_each(|block| block.end.for_targets_mut(|to| *to = number[*to]));
 }
 
 /// An instruction of an arm under its condition. `needed`: registers that are read behind the arm.

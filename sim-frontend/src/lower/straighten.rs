@@ -7,12 +7,7 @@ use super::work::count;
 /// many jumps went.
 pub fn straighten(func: &mut Func, jumps: bool) -> u32 {
     let blocks = func.blocks.len();
-    let mut ways_in = vec![0u32; blocks];
-    ways_in[0] = 1;
-    for block in &func.blocks {
-        count(1);
-        block.for_successors(|to| ways_in[to] = ways_in[to].saturating_add(1));
-    }
+    let ways_in = func.ways_in();
     let mut gone = vec![false; blocks];
     let mut removed = 0;
     for b in 0..blocks {
@@ -41,17 +36,7 @@ pub fn straighten(func: &mut Func, jumps: bool) -> u32 {
             gone[to] = true;
         }
     }
-    let mut left = 0;
-    let number: Vec<usize> = gone
-        .iter()
-        .map(|gone| {
-            left += usize::from(!gone);
-            left - 1
-        })
-        .collect();
-    let mut gone = gone.into_iter();
-    func.blocks.retain(|_| !gone.next().unwrap_or(false));
-    func.blocks.iter_mut().for_each(|block| block.end.for_targets_mut(|to| *to = number[*to]));
+    func.remove_blocks(&gone);
     removed
 }
 
