@@ -26,14 +26,17 @@ pub const CHIPS: &[(&str, &str)] = &[
     ("gtx680", include_str!("../configs/chips/gtx680.yaml")),
     ("gtx980", include_str!("../configs/chips/gtx980.yaml")),
     ("gtx1080ti", include_str!("../configs/chips/gtx1080ti.yaml")),
-    ("qv100", include_str!("../configs/chips/qv100.yaml")),
     ("v100", include_str!("../configs/chips/v100.yaml")),
+    ("qv100", include_str!("../configs/chips/qv100.yaml")),
+    ("titanv", include_str!("../configs/chips/titanv.yaml")),
     ("rtx2080ti", include_str!("../configs/chips/rtx2080ti.yaml")),
     ("a100", include_str!("../configs/chips/a100.yaml")),
     ("rtx3080", include_str!("../configs/chips/rtx3080.yaml")),
+    ("rtx3080ti", include_str!("../configs/chips/rtx3080ti.yaml")),
+    ("rtx4070", include_str!("../configs/chips/rtx4070.yaml")),
     ("rtx4090", include_str!("../configs/chips/rtx4090.yaml")),
-    ("gh200", include_str!("../configs/chips/gh200.yaml")),
     ("h100", include_str!("../configs/chips/h100.yaml")),
+    ("gh200", include_str!("../configs/chips/gh200.yaml")),
     ("h200", include_str!("../configs/chips/h200.yaml")),
     ("b200", include_str!("../configs/chips/b200.yaml")),
     ("rtx5090", include_str!("../configs/chips/rtx5090.yaml")),
@@ -209,19 +212,19 @@ fn shipped_costs(name: &'static str, text: &str) -> Result<Arc<IsaCosts>, Vec<Di
     Ok(costs)
 }
 
-/// Shipped chips that have what is needed, the smallest first: by compute capability, then SMs, then memory.
+/// Shipped chips that have what is needed, the smallest first: by compute capability, then SMs, then in the order of [`CHIPS`].
 pub fn chips_that_fit(needs: &Needs) -> Vec<&'static str> {
     static SHIPPED: LazyLock<Vec<(&str, ChipSpec)>> = LazyLock::new(|| {
         CHIPS.iter().filter_map(|(name, _)| Some((*name, chip(name, &[]).ok()?.0))).collect()
     });
-    let mut fit: Vec<((u32, u32, u64), &str)> = SHIPPED
+    let mut fit: Vec<((u32, u32), &str)> = SHIPPED
         .iter()
         .filter_map(|(name, spec)| {
-            let size = (spec.capability(), spec.limits.num_processors, spec.limits.global_mem_size);
+            let size = (spec.capability(), spec.limits.num_processors);
             spec.has(needs).then_some((size, *name))
         })
         .collect();
-    fit.sort();
+    fit.sort_by_key(|(size, _)| *size);
     fit.into_iter().map(|(_, name)| name).collect()
 }
 

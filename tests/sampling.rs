@@ -285,20 +285,20 @@ fn blocks_may_wait_for_blocks_before_them() {
     let run = |sampling, threads| {
         let mut device = device(sampling, |request| request.threads = threads);
         let module = device.load(&Source::new("chain.ptx", PTX)).expect("a module");
-        let flags = device.malloc("flags", 4 * 701, 1).expect("fits");
-        device.write(flags, &[0; 4 * 701]).expect("allocated");
+        let flags = device.malloc("flags", 4 * 1401, 1).expect("fits");
+        device.write(flags, &[0; 4 * 1401]).expect("allocated");
         device.write(flags, &1u32.to_le_bytes()).expect("allocated");
-        let kernel = Kernel::new(module, "chain", [700, 1, 1], [32, 1, 1], &flags.to_le_bytes());
+        let kernel = Kernel::new(module, "chain", [1400, 1, 1], [32, 1, 1], &flags.to_le_bytes());
         device.launch(&kernel).expect("a launch");
         device.synchronize(&|_, _, _| {}).unwrap_or_else(|error| panic!("{error}"));
-        let mut out = vec![0; 4 * 701];
+        let mut out = vec![0; 4 * 1401];
         device.read(flags, &mut out).expect("allocated");
         (device.take().expect("nothing is queued").report, out)
     };
     let (whole, sampled) = (run(None, 1), run(Some(5.0), 1));
     assert!(sampled.0.is_sampled(), "{:?}", sampled.0.kernels);
     assert_eq!(sampled.1, whole.1);
-    assert!(sampled.0.kernels[0].warp_instructions >= 700 * 8);
+    assert!(sampled.0.kernels[0].warp_instructions >= 1400 * 8);
     assert_eq!(run(Some(5.0), 2), sampled);
 }
 
@@ -377,7 +377,7 @@ fn limits_count_what_is_not_timed() {
             (request.max_instructions, request.max_cycles) = (instructions, cycles);
         });
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
-        let [at, count] = [3000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        let [at, count] = [6000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
         let params =
             [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
         device.launch(&Kernel::new(module, "work", [3000, 1, 1], [128, 1, 1], &params)).expect("a launch");
@@ -473,10 +473,10 @@ fn launches_that_are_queued_run_right_behind_one_another() {
     let run = |sampling| {
         let mut device = device(sampling, small_l2);
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
-        let [at, count] = [3000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        let [at, count] = [6000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
         let params =
             [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
-        for blocks in [3000, 2900, 3000] {
+        for blocks in [6000, 5800, 6000] {
             device
                 .launch(&Kernel::new(module, "work", [blocks, 1, 1], [128, 1, 1], &params))
                 .expect("a launch");
@@ -541,7 +541,7 @@ fn warpsim(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_warpsim")).args(args).output().expect("the command runs")
 }
 
-const RUN: [&str; 7] = ["run", "blackscholes", "--chip", "gtx480", "--set", "n=262144", "--sample=3%"];
+const RUN: [&str; 7] = ["run", "blackscholes", "--chip", "gtx480", "--set", "n=524288", "--sample=3%"];
 
 fn json(more: &[&str]) -> Value {
     let out = warpsim(&[&RUN[..], &["--json"], more].concat());
@@ -553,7 +553,7 @@ fn json(more: &[&str]) -> Value {
 fn reports_have_what_is_known_of_a_sample() {
     let report = json(&[]);
     let sampled = &report["kernels"][0]["sampled"];
-    assert!(sampled["timed_blocks"].as_u64().is_some_and(|blocks| blocks < 2048), "{report}");
+    assert!(sampled["timed_blocks"].as_u64().is_some_and(|blocks| blocks < 4096), "{report}");
     assert_eq!(report["result"], "pass");
     for (name, known) in [("cycles", true), ("warp_instructions", true), ("issued", false), ("by_sm", false)]
     {

@@ -9,7 +9,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// How many operations may share a line while others wait for it, until one of those goes on. Without a bound, loads of a loop
 /// that spins could keep a line for ever from the thread that would end it.
-const PASSES: u32 = 32;
+const PASSES: u32 = 8;
 
 /// The queue links of one operation's slot.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -124,16 +124,29 @@ impl HeldLines {
         self.links[slot as usize].sharer = sharer;
     }
 
-    /// What of `wanted` is fetched by none of those that hold the line of `holder`. Nothing where one of them does something else
-    /// than `fetches`, or where [`PASSES`] operations have passed those that wait for the line.
-    pub fn left(&self, holder: u32, wanted: ByteMask, fetches: impl Fn(u32) -> Option<ByteMask>) -> ByteMask {
-        let (mut left, mut at) = (wanted, holder);
-        if self.links[holder as usize].passes == PASSES {
-            left = 0;
-        }
+    /// What of `wanted`, by a load, is fetched by none of those that hold the line of `holder`. `of` gives the bytes of an operation,
+    /// and whether it is a load. Nothing where one that holds the line is none, where somebody waits for one of these bytes,
+    /// so that accesses to a byte keep their order, or where [`PASSES`] operations have passed those that wait. `before_loads`: loads
+    /// of a byte need not keep their order.
+    pub fn left(
+        &self,
+        holder: u32,
+        wanted: ByteMask,
+        before_loads: bool,
+        of: impl Fn(u32) -> (ByteMask, bool),
+    ) -> ByteMask {
+        let Links { waiting, passes, .. } = self.links[holder as usize];
+        let (mut left, mut at) = (if passes == PASSES { 0 } else { wanted }, holder);
         while left != 0 && at != NOBODY {
-            left &= !fetches(at).unwrap_or(ByteMask::MAX);
+            let (bytes, loads) = of(at);
+            left &= if loads { !bytes } else { 0 };
             at = self.links[at as usize].sharer;
+        }
+        at = waiting.first;
+        while left != 0 && at != NOBODY {
+            let (bytes, loads) = of(at);
+            left = if bytes & wanted == 0 || loads && before_loads { left } else { 0 };
+            at = self.links[at as usize].next;
         }
         left
     }
@@ -264,11 +277,17 @@ mod tests {
         lines.share(0, 2);
         lines.share(0, 3);
         // Each of them fetches the byte of its number.
-        let left = |lines: &HeldLines, wanted| lines.left(0, wanted, |slot| Some(1 << slot));
+        let left = |lines: &HeldLines, wanted| lines.left(0, wanted, false, |slot| (1 << slot, true));
         assert_eq!((left(&lines, 0b11111), left(&lines, 0b1101)), (0b10010, 0));
-        assert_eq!(lines.left(0, 0b11111, |slot| (slot != 2).then_some(0)), 0, "one is no load");
+        assert_eq!(lines.left(0, 0b11111, false, |slot| (0, slot != 2)), 0, "one is no load");
         lines.wait(0, 1);
-        assert_eq!(left(&lines, 0b10000), 0b10000, "who waits is passed");
+        assert_eq!(
+            (left(&lines, 0b11000), left(&lines, 0b10010)),
+            (0b10000, 0),
+            "who waits is passed, but not for its bytes"
+        );
+        let before = |loads| lines.left(0, 0b10010, true, |slot| (1 << slot, slot != 1 || loads));
+        assert_eq!((before(true), before(false)), (0b10010, 0), "loads may pass loads, but no store");
         // One in the middle, the holder, and the last.
         assert_eq!(lines.release(0, 4, 2), None);
         assert_eq!(lines.release(0, 4, 0), None);
@@ -286,7 +305,7 @@ mod tests {
     fn those_that_wait_for_a_line_are_passed_by_so_many() {
         let mut lines = HeldLines::new(1);
         lines.reserve(4);
-        let left = |lines: &HeldLines| lines.left(lines.holder(0, 4).unwrap().0, 8, |_| Some(1));
+        let left = |lines: &HeldLines| lines.left(lines.holder(0, 4).unwrap().0, 8, false, |_| (1, true));
         lines.hold(0, 4, 0);
         // Who shares a line for which nobody waits passes nobody.
         lines.share(0, 2);

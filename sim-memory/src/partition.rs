@@ -473,11 +473,13 @@ impl Partition {
 
     /// True if an instance is a load, beside loads that hold its line, of a sector that none of them fetches.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
-        let fetches = |slot: u32| {
+        let of = |slot: u32| {
             let request = &self.instances[slot as usize].request;
-            request.is_load.then_some(request.mask)
+            (request.mask | request.asked, request.is_load)
         };
-        fetches(slot).is_some_and(|own| self.held.left(holder, own, fetches) != 0)
+        let (own, loads) = of(slot);
+        // All loads of a byte before the next store to it read the same here.
+        loads && self.held.left(holder, own, true, of) != 0
     }
 
     fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {

@@ -486,15 +486,19 @@ impl SmMemory {
     }
 
     /// True if an instance is a load, beside loads that hold its line, of a sector that none of them fetches; if an MSHR is free, and
-    /// the line has not been flushed under them: what they fetch is too old then.
+    /// the line has not been flushed under them: what they fetch is too old then. Loads that L1 keeps the bytes of may come before
+    /// others of the same bytes: those of relaxed semantics at this scope read what the block's threads wrote in L1.
     fn is_apart(&self, holder: u32, slot: u32) -> bool {
-        let fetches = |slot: u32| {
+        let of = |slot: u32| {
             let instance = &self.instances[slot as usize];
-            matches!(instance.kind, AccessKind::Load).then_some(instance.mask)
+            (instance.mask, matches!(instance.kind, AccessKind::Load))
         };
-        let Instance { set, line, .. } = self.instances[slot as usize];
-        self.mshrs.len() < self.spec.l1.mshrs as usize
-            && fetches(slot).is_some_and(|own| self.held.left(holder, own, fetches) != 0)
+        let (own, loads) = of(slot);
+        let Instance { set, line, program, .. } = self.instances[slot as usize];
+        let before_loads = self.programs.get(program).fills_l1;
+        loads
+            && self.mshrs.len() < self.spec.l1.mshrs as usize
+            && self.held.left(holder, own, before_loads, of) != 0
             && !self.l1.is_flushed(set, line)
     }
 

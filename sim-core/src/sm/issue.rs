@@ -121,6 +121,7 @@ impl Issuer for Issue<'_> {
         }
         if self.occupies {
             self.units.occupy(usize::from(decoded.unit), self.scheduler, now, occupancy);
+            self.units.issue(self.scheduler, now, decoded.machine_operations);
         }
         warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
         let (at, earliest) = match jump {
@@ -363,7 +364,7 @@ impl<P: Reconvergence> Sm<P> {
             warp.awaited_writes = None;
         }
         let unit = usize::from(decoded.unit);
-        let class = decoded.class;
+        let (class, machine_operations) = (decoded.class, decoded.machine_operations);
         let mut earliest = now + 1;
         let mut fence = 0;
         let mut occupancy = u32::from(decoded.initiation);
@@ -402,6 +403,7 @@ impl<P: Reconvergence> Sm<P> {
             Step::Access => {
                 if !(P::FORMS_WARPS && self.following) {
                     self.units.occupy(unit, scheduler, now, occupancy);
+                    self.units.issue(scheduler, now, machine_operations);
                 }
                 let earliest = earliest + self.charge();
                 if self.resident.observed.is_some() {
@@ -439,6 +441,7 @@ impl<P: Reconvergence> Sm<P> {
         }
         if !(P::FORMS_WARPS && self.following) {
             self.units.occupy(unit, scheduler, now, occupancy);
+            self.units.issue(scheduler, now, machine_operations);
         }
         earliest += self.charge();
         let at_barrier = if class == OpClass::Barrier { self.arrive(now) } else { self.barrier_latency };

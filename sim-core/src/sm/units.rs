@@ -56,14 +56,23 @@ struct OfScheduler {
     free: [Cycle; ROOM],
     /// The latest of `free`; nothing it may use is busy from then on.
     busy_until: Cycle,
+    /// Until then it issues the machine instructions of one operation: none of `free` comes before.
+    issuing: Cycle,
 }
 
 impl OfScheduler {
     /// The first unit of `class` is free from this cycle on.
     #[inline(always)]
     fn occupy(&mut self, class: usize, free: Cycle) {
-        self.free[class % ROOM] = free;
+        self.free[class % ROOM] = free.max(self.issuing);
         self.busy_until = free.max(self.busy_until);
+    }
+
+    /// Nothing is issued before this cycle.
+    fn issue_until(&mut self, until: Cycle) {
+        self.issuing = until;
+        self.busy_until = until.max(self.busy_until);
+        self.free.iter_mut().for_each(|free| *free = until.max(*free));
     }
 }
 
@@ -153,6 +162,20 @@ impl Units {
         }
     }
 
+    /// A scheduler issues the machine instructions of an operation, one a cycle from `now` on.
+    #[inline(always)]
+    pub fn issue(&mut self, scheduler: usize, now: Cycle, machine_operations: u16) {
+        if machine_operations > 1 {
+            self.issue_several(scheduler, now + Cycle::from(machine_operations));
+        }
+    }
+
+    /// As [`issue`](Self::issue), for more than one.
+    #[inline(never)]
+    fn issue_several(&mut self, scheduler: usize, until: Cycle) {
+        self.of[scheduler % MAX_SCHEDULERS].issue_until(until);
+    }
+
     /// Occupies the only unit of `class`, which all schedulers use, until this cycle.
     #[inline(never)]
     fn occupy_for_all(&mut self, class: usize, until: Cycle) {
@@ -177,7 +200,7 @@ impl Units {
             own.occupy(class, free);
             let mut classes = others;
             while classes != 0 {
-                own.free[classes.trailing_zeros() as usize % ROOM] = free;
+                own.free[classes.trailing_zeros() as usize % ROOM] = free.max(own.issuing);
                 classes &= classes - 1;
             }
         }
@@ -224,11 +247,11 @@ mod tests {
 
     proptest! {
         /// From when on a class takes an operation of a scheduler is what its servers say, whether they are one or several,
-        /// shared by schedulers or by classes.
+        /// shared by schedulers or by classes, and not before the scheduler has issued the machine instructions of its last one.
         #[test]
         fn units_equal_their_definition(
             counts in (1u32..4, 1u32..4), per_sm in any::<(bool, bool)>(), fma_with_alu in any::<bool>(),
-            operations in proptest::collection::vec((0usize..3, 0usize..SCHEDULERS, 1u32..9, 0u64..3), 1..60),
+            operations in proptest::collection::vec((0usize..3, 0usize..SCHEDULERS, 1u32..9, 0u64..3, 1u16..5), 1..60),
         ) {
             let text = include_str!("../../../configs/chips/gtx480.yaml");
             let mut spec = ChipSpec::load(&Source::new("gtx480.yaml", text)).expect("a chip").sm;
@@ -242,20 +265,24 @@ mod tests {
             spec.units.set(UnitClass::Sfu, unit(counts.1, per_sm.1, None));
             let mut units = Units::new(&spec);
             let mut literal = Literal { spec, busy: BTreeMap::new() };
-            let mut now = 0;
-            for (class, scheduler, cycles, pause) in operations {
+            let (mut now, mut issued) = (0, [0; SCHEDULERS]);
+            for (class, scheduler, cycles, pause, instructions) in operations {
                 now += pause;
                 let class = CLASSES[class];
                 if units.free(scheduler)[class as usize] <= now {
                     units.occupy(class as usize, scheduler, now, cycles);
                     let server = literal.servers(class, scheduler).iter_mut().find(|free| **free <= now);
                     *server.expect("a free server") = now + Cycle::from(cycles);
+                    units.issue(scheduler, now, instructions);
+                    // One is over when the scheduler issues next.
+                    issued[scheduler] = if instructions > 1 { now + Cycle::from(instructions) } else { 0 };
                 }
                 for (scheduler, class) in (0..SCHEDULERS).flat_map(|s| CLASSES.map(|class| (s, class))) {
                     let free = literal.servers(class, scheduler).iter().copied().min().expect("a server");
                     let shared = literal.spec.units.get(class).is_some_and(|unit| unit.per == UnitScope::Sm);
                     // A cycle of what belongs to one scheduler is over when that issues next.
                     let next = if shared { now } else { now + 1 };
+                    let free = free.max(issued[scheduler]);
                     prop_assert_eq!(units.free(scheduler)[class as usize].max(next), free.max(next), "{:?}", class);
                 }
                 // Whoever shares nothing issues once a cycle.
