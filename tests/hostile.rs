@@ -219,7 +219,7 @@ fn refusals_by_limits_name_chips_that_fit() {
     let shared = ["--chip", "gtx980", "--dynamic-shared"];
     refused(
         &run(&ptx("sm_20", ""), &[&shared[..], &["60000"]].concat()),
-        &["60000 bytes of shared memory", &format!("{chips}v100, qv100, rtx2080ti, a100,")],
+        &["60000 bytes of shared memory", &format!("{chips}v100, qv100, titanv, rtx2080ti, a100,")],
     );
     refused(
         &run(&ptx("sm_20", ""), &[&shared[..], &["180000"]].concat()),
