@@ -377,7 +377,7 @@ fn limits_count_what_is_not_timed() {
             (request.max_instructions, request.max_cycles) = (instructions, cycles);
         });
         let module = device.load(&Source::new("work.ptx", PTX)).expect("a module");
-        let [at, count] = [6000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
+        let [at, count] = [3000 * 512, 4].map(|bytes| device.malloc("x", bytes, 1).expect("fits"));
         let params =
             [&at.to_le_bytes()[..], &count.to_le_bytes(), &0u32.to_le_bytes(), &2u32.to_le_bytes()].concat();
         device.launch(&Kernel::new(module, "work", [3000, 1, 1], [128, 1, 1], &params)).expect("a launch");
