@@ -76,7 +76,7 @@ pub struct Answer {
 }
 
 /// The stall reasons: name, what lines are ranked by, title, text.
-const STALLS: [(&str, &str, &str, &str); 8] = [
+const STALLS: [(&str, &str, &str, &str); 9] = [
     (
         "memory",
         "memory",
@@ -115,6 +115,12 @@ const STALLS: [(&str, &str, &str, &str); 8] = [
         "All warps are stalled at a vote, shuffle or warp barrier, waiting for lanes of the same warp that have not reached it.",
     ),
     ("sleep", "sleep", "sleep", "All warps are stalled in nanosleep."),
+    (
+        "fetch",
+        "fetch",
+        "instruction fetch",
+        "All warps are stalled until their next instruction is in the instruction cache. Shorter code, or fewer unrolled iterations, needs fewer lines of it.",
+    ),
     (
         "finishing",
         "",

@@ -196,6 +196,7 @@ pub const METRICS: &[Metric] = &[
         "drain",
         "all warps are stalled at a fence, barrier, release or other ordered access until earlier memory accesses are performed"
     ),
+    stall!("fetch", "all warps are stalled until their line of code is in the instruction cache"),
     stall!("finishing", "all warps have exited, but their blocks have not completed"),
     stall!("idle", "the SM has no resident warp"),
     stall!("memory", "all warps are stalled on a load or an atomic"),
@@ -355,7 +356,7 @@ pub fn page() -> String {
                    sweeps, baselines, comparisons and pages. A dotted name is the path of the value in `report.json`; a \
                    ratio is computed from several values. Kernels that ran in functional mode are not counted.\n\n\
                    An issue slot in which nothing issues counts once. Where warps are stalled for several reasons, it \
-                   counts for the first of `unit_busy`, `dependency`, `memory`, `drain`, `collective`, `barrier`, \
+                   counts for the first of `unit_busy`, `dependency`, `fetch`, `memory`, `drain`, `collective`, `barrier`, \
                    `sleep`.\n\n\
                    | metric | unit | from | meaning |\n|---|---|---|---|\n"
         .to_string();

@@ -18,7 +18,7 @@ fn sum(report: &Value, paths: &[&str]) -> f64 {
 }
 
 /// Metrics that are not the value at the path of their name.
-const DERIVED: [(&str, fn(&Value) -> f64); 23] = [
+const DERIVED: [(&str, fn(&Value) -> f64); 24] = [
     ("ipc", |r| at(r, "warp_instructions") / at(r, "cycles")),
     ("lane_utilisation", |r| at(r, "lane_utilisation_ppm") / 10_000.0),
     ("occupancy", |r| 100.0 * at(r, "warp_cycles") / at(r, "warp_slots")),
@@ -42,6 +42,7 @@ const DERIVED: [(&str, fn(&Value) -> f64); 23] = [
     ("stalls.collective", |r| slots(r, at(r, "stalls.collective"))),
     ("stalls.dependency", |r| slots(r, at(r, "stalls.dependency"))),
     ("stalls.drain", |r| slots(r, at(r, "stalls.drain"))),
+    ("stalls.fetch", |r| slots(r, at(r, "stalls.fetch"))),
     ("stalls.finishing", |r| slots(r, at(r, "stalls.finishing"))),
     ("stalls.idle", |r| slots(r, at(r, "stalls.idle"))),
     ("stalls.memory", |r| slots(r, at(r, "stalls.memory"))),

@@ -463,7 +463,7 @@ fn what_was_written_without_timing_is_in_l2() {
         agrees(&sampled[0], &whole[0]);
         // The first waves that are timed again would take less if these lines were clean, and more if they were not there.
         let error = sampled[0].cycles as f64 / whole[0].cycles as f64 - 1.0;
-        assert!(error.abs() < 0.005, "{back}: {} for {}", sampled[0].cycles, whole[0].cycles);
+        assert!(error.abs() < 0.0075, "{back}: {} for {}", sampled[0].cycles, whole[0].cycles);
     }
 }
 

@@ -21,7 +21,7 @@ newer = {"warp_sum": 52, "divergent_shuffle": 52, "nbody_half2": 75, "string_sea
          "mbarrier_pipeline": 80, "barriers": 52, "pipelines": 80,
          "hgemm_wmma": 70, "hgemm_mma": 80, "igemm": 80, "mma_rate": 80,
          "flash_attention": 80, "flash_attention_128": 80, "tf32gemm": 80, "sparse_gemm": 80, "implicit_gemm_conv": 80,
-         "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52}
+         "texture_stencil": 52, "bicubic_filter": 52, "surface_writer": 52, "straight_code": 70}
 # Those that only sm_90 has, and of these those that only sm_90a has.
 hopper = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate", "dsmem_histogram", "dsmem_chase", "splitk_cluster", "fp8gemm", "tma_copies"}
 accelerated = {"hgemm_wgmma", "hgemm_tma", "flash_tma", "wgmma_rate", "fp8gemm"}

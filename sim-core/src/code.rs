@@ -47,15 +47,11 @@ pub struct DecodedOp {
     pub class: OpClass,
     /// Functional unit class ([`UnitClass`](sim_frontend::isa::UnitClass) as a number).
     pub unit: u8,
-    /// True if injected by transformation 6.
-    pub injected: bool,
-    /// True if counted as a control instruction: injected, or written in the papers' dialect.
-    pub bookkeeping: bool,
-    /// True if the operation is a load or store of one word a lane in shared memory.
-    pub words: bool,
-    /// True if its guard is the negation of the source instruction's: the source branch is taken by the
-    /// threads for which it is false.
-    pub inverted: bool,
+    /// What else is true of it.
+    pub traits: Traits,
+    /// The low bits of the number of its line of code, of the machine instruction it begins with; 0 where the chip has no instruction
+    /// cache.
+    pub line: u16,
     /// What the operation waits for besides its registers.
     pub drain: Drain,
     /// The guard predicate; lanes for which it is false do not execute the operation.
@@ -82,6 +78,32 @@ pub struct DecodedOp {
     pub base_pc: u32,
 }
 
+/// What is true of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits(u8);
+
+impl Traits {
+    /// It is injected by transformation 6.
+    pub const INJECTED: Self = Self(1);
+    /// It is counted as a control instruction: injected, or written in the papers' dialect.
+    pub const BOOKKEEPING: Self = Self(2);
+    /// It is a load or store of one word a lane in shared memory.
+    pub const WORDS: Self = Self(4);
+    /// Its guard is the negation of the source instruction's: the source branch is taken by the threads for which it is false.
+    pub const INVERTED: Self = Self(8);
+
+    /// These and, if `also`, others.
+    fn and(self, others: Self, also: bool) -> Self {
+        if also { Self(self.0 | others.0) } else { self }
+    }
+
+    /// True if all of these are.
+    #[inline(always)]
+    pub fn are(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
+    }
+}
+
 const _: () = assert!(size_of::<DecodedOp>() == 64, "one cache line of the host");
 
 impl DecodedOp {
@@ -89,6 +111,30 @@ impl DecodedOp {
     pub fn pairs(&self) -> bool {
         let access = matches!(self.class, OpClass::Load | OpClass::Store | OpClass::LoadParam);
         self.lane.is_some() || access && matches!(self.drain, Drain::None)
+    }
+
+    /// True if injected by transformation 6.
+    #[inline(always)]
+    pub fn injected(&self) -> bool {
+        self.traits.are(Traits::INJECTED)
+    }
+
+    /// True if counted as a control instruction.
+    #[inline(always)]
+    pub fn bookkeeping(&self) -> bool {
+        self.traits.are(Traits::BOOKKEEPING)
+    }
+
+    /// True if the operation is a load or store of one word a lane in shared memory.
+    #[inline(always)]
+    pub fn words(&self) -> bool {
+        self.traits.are(Traits::WORDS)
+    }
+
+    /// True if the source branch is taken by the threads for which its guard is false.
+    #[inline(always)]
+    pub fn inverted(&self) -> bool {
+        self.traits.are(Traits::INVERTED)
     }
 
     /// True if the operation may change control flow.
@@ -164,6 +210,10 @@ pub struct Code {
     pub exposed: Exposures,
     /// By operation, and behind the last one.
     runs: Vec<Run>,
+    /// Machine instructions of a line of code; 0 where the chip has no instruction cache.
+    line: u32,
+    /// The number of its first line, behind those of the programs loaded before it.
+    pub first_line: u64,
 }
 
 /// Straight runs of the functional mode.
@@ -183,7 +233,7 @@ fn runs_of(decoded: &[DecodedOp]) -> Vec<Run> {
         runs[pc + 1].machine = runs[pc].machine + u64::from(op.machine_operations);
     }
     for (pc, op) in decoded.iter().enumerate().rev() {
-        if (op.lane.is_some() || op.words) && !op.bookkeeping {
+        if (op.lane.is_some() || op.words()) && !op.bookkeeping() {
             let follows = decoded.get(pc + 1).is_some_and(|next| next.base_pc == op.base_pc + 1);
             runs[pc].length = 1 + if follows { runs[pc + 1].length } else { 0 };
         }
@@ -223,6 +273,8 @@ pub struct Fixed {
     pub crossing: u32,
     /// That a predicate takes longer to a guard, a branch, or what is no arithmetic, in core cycles.
     pub guard: u32,
+    /// Machine instructions of a line of code; 0 where the chip has no instruction cache.
+    pub line: u32,
 }
 
 /// Latency of the operations of transformation 6: one issue slot on the control unit.
@@ -286,11 +338,13 @@ impl Code {
                         OpClass::Wgmma => UnitClass::Control as u8,
                         _ => cost.map_or(0, |c| c.unit as u8),
                     },
-                    injected: info.injected,
-                    bookkeeping: info.injected || info.by_hand,
-                    words: is_words(op),
+                    traits: Traits::default()
+                        .and(Traits::INJECTED, info.injected)
+                        .and(Traits::BOOKKEEPING, info.injected || info.by_hand)
+                        .and(Traits::WORDS, is_words(op))
+                        .and(Traits::INVERTED, info.inverted),
+                    line: 0,
                     drain,
-                    inverted: info.inverted,
                     guard: op.guard,
                     latency: if info.injected || info.by_hand {
                         INJECTED_LATENCY
@@ -344,7 +398,36 @@ impl Code {
         let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
         let exposed = Exposures::new(&program);
         let runs = runs_of(&decoded);
-        Self { program, ops, decoded, consts, parameters, plan, publishes, cancels, exposed, runs }
+        for (decoded, run) in decoded.iter_mut().zip(&runs) {
+            decoded.line = run.machine.checked_div(fixed.line.into()).unwrap_or(0) as u16;
+        }
+        let (line, first_line) = (fixed.line, 0);
+        Self {
+            program,
+            ops,
+            decoded,
+            consts,
+            parameters,
+            plan,
+            publishes,
+            cancels,
+            exposed,
+            runs,
+            line,
+            first_line,
+        }
+    }
+
+    /// The line of code that an operation begins in.
+    pub fn line_of(&self, pc: Pc) -> u32 {
+        let before = self.runs.get(pc as usize).map_or(0, |run| run.machine);
+        before.checked_div(self.line.into()).map_or(0, |line| line as u32)
+    }
+
+    /// Its lines of code.
+    pub fn line_count(&self) -> u32 {
+        let all = self.runs.last().map_or(0, |run| run.machine);
+        if self.line == 0 { 0 } else { all.div_ceil(self.line.into()) as u32 }
     }
 
     /// The straight run from an operation on: data operations and accesses of words in shared memory, at consecutive addresses
@@ -398,12 +481,12 @@ fn lengthen(decoded: &mut [DecodedOp], fixed: Fixed, registers: u16) {
     };
     for pc in 0..decoded.len() {
         let op = &decoded[pc];
-        if op.class != OpClass::Data || op.injected {
+        if op.class != OpClass::Data || op.injected() {
             continue;
         }
         let used = decoded[pc + 1..].iter().take(NEAR).find_map(|next| {
             let slot = op.written().iter().find(|slot| next.slots().contains(slot));
-            let ends = next.control() && !next.injected;
+            let ends = next.control() && !next.injected();
             slot.map(|slot| Some((next, *slot))).or(ends.then_some(None))
         });
         let Some((user, slot)) = used.flatten() else { continue };
@@ -558,7 +641,7 @@ mod tests {
             program,
             &costs,
             None,
-            Fixed { constant: 8, crossing, guard },
+            Fixed { constant: 8, crossing, guard, line: 0 },
             InstructionSet::detect(),
         );
         code.decoded.iter().filter(|op| op.class == OpClass::Data).map(|op| op.latency).collect()

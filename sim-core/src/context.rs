@@ -125,6 +125,8 @@ pub struct Context {
     device_bytes: Arc<AtomicU64>,
     own_bytes: u64,
     modules: Vec<LoadedModule>,
+    /// Lines of code of the programs made so far.
+    lines: u64,
     /// What the device runtime has in memory.
     runtime: parts::Runtime,
     queue: Vec<(Arc<Kernel>, bool)>,
@@ -188,6 +190,7 @@ impl Context {
             device_bytes,
             own_bytes: 0,
             modules: Vec::new(),
+            lines: 0,
             runtime: parts::Runtime::default(),
             queue: Vec::new(),
             aborts: Vec::new(),

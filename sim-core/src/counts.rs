@@ -33,7 +33,7 @@ impl KernelCounts {
     /// Counts an issue of `decoded` by this many executing and active lanes.
     #[inline(always)]
     pub fn count(&mut self, decoded: &DecodedOp, [executing, active]: [u32; 2]) {
-        if decoded.bookkeeping {
+        if decoded.bookkeeping() {
             self.control_instructions += 1;
         } else {
             self.warp_instructions += 1;
@@ -49,7 +49,7 @@ impl KernelCounts {
 /// before.
 #[cold]
 pub fn source_lanes(decoded: &DecodedOp, again: bool, [executing, active]: [u32; 2]) -> [u32; 2] {
-    match (again, decoded.inverted) {
+    match (again, decoded.inverted()) {
         (true, _) => [0, 0],
         (false, true) => [active - executing, active],
         (false, false) => [executing, active],
@@ -62,7 +62,7 @@ impl KernelCounts {
     #[inline]
     pub fn count_other(&mut self, decoded: &DecodedOp, again: bool, lanes: [u32; 2]) {
         self.count(decoded, lanes);
-        if decoded.inverted || again {
+        if decoded.inverted() || again {
             self.correct(decoded, again, lanes);
         }
     }
@@ -70,7 +70,7 @@ impl KernelCounts {
     /// Corrects the counts that [`count`](Self::count) made of an issue to those of [`source_lanes`].
     #[cold]
     fn correct(&mut self, decoded: &DecodedOp, again: bool, lanes: [u32; 2]) {
-        if decoded.bookkeeping {
+        if decoded.bookkeeping() {
             return;
         }
         let [executing, active] = source_lanes(decoded, again, lanes);

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 mod footprint;
+pub mod instruction_cache;
 pub mod needs;
 mod occupancy;
 pub mod tensor;
@@ -21,6 +22,7 @@ use crate::yaml::tree::Tree;
 use crate::yaml::{key_span, read_checked};
 
 pub use cluster::{ClusterSpec, TmaSpec};
+pub use instruction_cache::InstructionCacheSpec;
 pub use needs::Needs;
 pub use occupancy::BlockNeeds;
 pub use tensor::{TensorArithmetic, TensorSpec, TensorType, warpgroup_work, work};
@@ -396,6 +398,9 @@ pub struct SmSpec {
     /// Core cycles that a fence takes once the writes that it waits for are performed.
     #[serde(default)]
     pub fence: FenceSpec,
+    /// Instruction caches; none: every instruction is there.
+    #[serde(default)]
+    pub instruction_cache: Option<InstructionCacheSpec>,
     /// Functional units by class.
     pub units: UnitTable,
 }
@@ -626,6 +631,7 @@ impl ChipSpec {
             );
         }
         out.extend(self.tensor.iter().flat_map(TensorSpec::problems));
+        out.extend(self.sm.instruction_cache.iter().flat_map(InstructionCacheSpec::problems));
         out
     }
 }

@@ -592,6 +592,11 @@ impl Cache {
         self.find(set, line).map_or(mask, |i| missing(&self.lines[i], mask))
     }
 
+    /// The bytes of `mask` that the line neither has nor waits for.
+    pub fn lacks(&self, set: u64, line: u64, mask: ByteMask) -> ByteMask {
+        self.find(set, line).map_or(mask, |i| missing(&self.lines[i], mask) & !self.lines[i].filling)
+    }
+
     /// Number of writes so far that changed a byte, or may have.
     pub fn changes(&self) -> u64 {
         self.changes

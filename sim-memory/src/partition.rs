@@ -42,6 +42,8 @@ struct Instance {
     /// True if it has waited for another to release its line.
     waited: bool,
     fetched: bool,
+    /// The bytes that the reply to a load carries.
+    replies: ByteMask,
 }
 
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -187,6 +189,7 @@ impl Partition {
     pub fn deliver(&mut self, at: Cycle, sm: u32, request: Request) {
         let instance = Instance {
             set: self.l2.set_of(line_number(request.local)),
+            replies: request.mask,
             request,
             sm,
             pinned: false,
@@ -567,7 +570,7 @@ impl Partition {
         let (sm, request) = (instance.sm, &mut instance.request);
         let Some(sm_slot) = request.slot else { return };
         let payload = match &request.atomic {
-            _ if request.is_load => bytes_in(request.mask),
+            _ if request.is_load => bytes_in(instance.replies),
             Some(atomic) => atomic.returned_bytes(),
             None => 0,
         };

@@ -201,6 +201,31 @@ pub struct ConstantSpec {
     #[serde(default = "one")]
     #[schemars(range(min = 0, max = 10_000))]
     pub address_interval: Hundredths,
+    /// Cycles of the core clock from issue to data where a register names the address. Default: `hit_latency`.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100_000))]
+    pub indexed_latency: Option<u32>,
+    /// The first cache of an SM; none: every constant is there. Parameters always are.
+    #[serde(default)]
+    pub cache: Option<ConstantCacheSpec>,
+}
+
+/// The first constant cache of an SM.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConstantCacheSpec {
+    /// Bytes.
+    #[schemars(range(min = 16, max = 16_777_216))]
+    pub bytes: u32,
+    /// Ways; the least recently used line of a set is replaced.
+    #[schemars(range(min = 1, max = 1024))]
+    pub ways: u32,
+    /// Bytes of a line.
+    #[schemars(range(min = 16, max = 4096))]
+    pub line_bytes: u32,
+    /// Cycles of the core clock that each line takes from the cache behind it, one after another.
+    #[schemars(range(min = 0, max = 10_000))]
+    pub miss_interval: Hundredths,
 }
 
 fn one() -> Hundredths {
@@ -342,6 +367,11 @@ pub struct MemorySpec {
     pub unified: Option<UnifiedSpec>,
     /// L2 of one partition.
     pub l2: CacheSpec,
+    /// Bytes that a load which misses L2 brings from DRAM, with those around what it asks for: multiples of these, without those that
+    /// L2 has. 32, 64 or 128; default: `l2.sector_bytes`.
+    #[serde(default)]
+    #[schemars(range(min = 32, max = 128))]
+    pub l2_fetch_bytes: Option<u32>,
     /// Copies from the host to the device allocate their lines in L2.
     pub copies_fill_l2: bool,
     /// Partitions: one L2 slice and one DRAM channel each.
@@ -413,6 +443,21 @@ impl MemorySpec {
                 errors.push(SpecError { path, reason });
             }
         };
+        if let Some(bytes) = self.l2_fetch_bytes {
+            check(
+                bytes.is_power_of_two() && bytes >= self.l2.sector_bytes,
+                "l2_fetch_bytes",
+                "must be 32, 64 or 128, and l2.sector_bytes at least".into(),
+            );
+        }
+        if let Some(cache) = &self.constant.cache {
+            let set = u64::from(cache.ways) * u64::from(cache.line_bytes);
+            check(
+                cache.bytes > 0 && u64::from(cache.bytes).is_multiple_of(set.max(1)),
+                "constant.cache.bytes",
+                "must be a multiple of line_bytes × ways".into(),
+            );
+        }
         for (path, cache) in [("l1", &self.l1), ("l2", &self.l2)] {
             let line_bytes = u64::from(cache.ways) * u64::from(LINE_BYTES);
             check(

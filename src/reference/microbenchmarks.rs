@@ -15,6 +15,8 @@ pub const ALL: &[(&str, Reference)] = &[
     ("stream_sums", stream_sums),
     ("atomics", atomics),
     ("alu_chain", alu_chain),
+    ("straight_code", straight_code),
+    ("constant_loads", constant_loads),
 ];
 
 /// The offset that the walk over a ring of addresses ends at.
@@ -71,6 +73,24 @@ fn atomics(i: &Inputs<'_>) -> Result {
         counters[thread % slots * spread] += i.count("rounds")? as u32;
     }
     Ok(HostBuffer::from_u32(&counters))
+}
+
+/// Passes of 256 and of 1024 multiply-adds over each of four chains, and their sum.
+fn straight_code(i: &Inputs<'_>) -> Result {
+    let passes = i.count("passes")?;
+    let sum = |length: usize| {
+        let chain = |start: f32| (0..passes * length).fold(start, |x, _| x.mul_add(0.5, 0.5));
+        chain(1.0) + chain(2.0) + chain(3.0) + chain(4.0)
+    };
+    let sums: Vec<f32> = [256, 1024].into_iter().flat_map(|length| [sum(length); 32]).collect();
+    Ok(HostBuffer::from_f32(&sums))
+}
+
+/// The words loaded are zero, so that each lane stays where it was.
+fn constant_loads(i: &Inputs<'_>) -> Result {
+    let (addresses, words) = (i.count("addresses")?.max(1), i.count("words")?);
+    let at: Vec<u32> = (0..32).map(|lane| (lane % addresses * words) as u32).collect();
+    Ok(HostBuffer::from_u32(&at))
 }
 
 /// 80 applications of each operation of the chains.

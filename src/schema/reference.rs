@@ -242,8 +242,8 @@ mod tests {
             ),
             (
                 Kind::Chip,
-                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantOperands ConstantSpec \
-                 DispatchSpec DramSpec FenceSpec HalvesSpec IndexFunction InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
+                "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantCacheSpec ConstantOperands ConstantSpec \
+                 DispatchSpec DramSpec FenceSpec HalvesSpec IndexFunction InstructionCacheSpec InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
                  SliceReads SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
                  UnitTable WarpgroupSpec WriteQueueSpec",
             ),

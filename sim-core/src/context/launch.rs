@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sim_frontend::chip::Needs;
+use sim_frontend::chip::{InstructionCacheSpec, Needs};
 use sim_frontend::diagnostic::Diagnostic;
 use sim_frontend::load::Assembler;
 use sim_frontend::program::{Extra, OpClass, Program};
@@ -72,7 +72,8 @@ impl Context {
         let program = program.map_err(SimError::Input)?;
         let newer = self.check_program(&program)?;
         self.used_newer_isa |= newer;
-        let code = Arc::new(Code::new(
+        let cache = self.chip.sm.instruction_cache.as_ref();
+        let mut code = Code::new(
             program,
             &self.costs,
             self.chip.tensor.as_ref(),
@@ -80,9 +81,13 @@ impl Context {
                 constant: self.chip.memory.constant.hit_latency,
                 crossing: self.chip.sm.pipe_crossing,
                 guard: self.chip.sm.guard_latency,
+                line: cache.map_or(0, InstructionCacheSpec::instructions),
             },
             self.set,
-        ));
+        );
+        code.first_line = self.lines;
+        self.lines += u64::from(code.line_count());
+        let code = Arc::new(code);
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));
         Ok(code)
     }

@@ -50,6 +50,7 @@ impl Context {
                 shared_atomic: spec.shared.atomic_latency,
                 atomic_interval: spec.shared.atomic_interval.unwrap_or(spec.shared.atomic_latency),
                 constant: spec.constant.hit_latency,
+                indexed: spec.constant.indexed_latency.unwrap_or(spec.constant.hit_latency),
                 address_interval: spec.constant.address_interval,
                 banks: self.chip.limits.shared_mem_banks,
                 bank_rule: spec.shared.banks,

@@ -9,6 +9,7 @@ mod bulk;
 mod cancel;
 mod cluster;
 mod collective;
+mod constant_cache;
 mod control;
 mod matrix;
 mod mbarrier;
@@ -36,6 +37,7 @@ pub(crate) use access::{addresses, write_wide};
 pub use asynchronous::deliver;
 pub(crate) use asynchronous::shared_addresses;
 pub(crate) use collective::{Members, sync_mask};
+pub(crate) use constant_cache::ConstantCache;
 pub(crate) use matrix::addressing_lanes;
 pub use meet::Meeting;
 pub(crate) use regroup::check_split;
@@ -142,7 +144,7 @@ impl<P: Reconvergence> Resident<P> {
             if decoded.guard == Pred::TRUE { mask } else { mask & guard(decoded.guard, &warp.preds) };
         let check = self.world.check;
         let expected = &mut self.expected[split];
-        if check == Check::Safety && *expected == decoded.base_pc && !decoded.injected {
+        if check == Check::Safety && *expected == decoded.base_pc && !decoded.injected() {
             // In straight-line code, where most issues are.
             *expected += 1;
         } else if check != Check::Off {
@@ -164,7 +166,7 @@ impl<P: Reconvergence> Resident<P> {
             }
             return self.advanced(split, w, arrived, done);
         }
-        if decoded.words && exec != 0 && !self.watching && self.observed.is_none() {
+        if decoded.words() && exec != 0 && !self.watching && self.observed.is_none() {
             let world = &*self.world;
             let mut turns = 0;
             if world.latency.bank_rule.by_words()
@@ -188,7 +190,7 @@ impl<P: Reconvergence> Resident<P> {
             return self.advanced(split, w, arrived, done);
         }
         let together = (exec == mask || exec == 0) && check != Check::Full && self.observed.is_none();
-        if decoded.class == OpClass::Branch && !decoded.bookkeeping && together {
+        if decoded.class == OpClass::Branch && !decoded.bookkeeping() && together {
             let (target, own) = match exec {
                 0 => (pc + 1, decoded.base_pc + 1),
                 _ => (code.ops[pc as usize].target, code.program.info[pc as usize].base_target),
@@ -201,7 +203,7 @@ impl<P: Reconvergence> Resident<P> {
                 if !(P::FORMS_WARPS && self.policy.forms_warps()) {
                     warp.branched |= mask;
                 }
-                exec = if decoded.inverted { mask & !exec } else { exec };
+                exec = if decoded.inverted() { mask & !exec } else { exec };
                 let (occupancy, jump) = (decoded.initiation.into(), Some(target));
                 let timing = Timing { jump, occupancy, ..Timing::default() };
                 let blocks = &*self.blocks;

@@ -177,7 +177,7 @@ impl<P: Reconvergence> Resident<P> {
         let world = &*self.world;
         let warp = &mut self.warps[w];
         let mut buffer = [0u8; 16];
-        let mut distinct = 0;
+        let (mut distinct, mut missing) = (0, 0);
         let mut last = None;
         let uniform = uniform(addresses);
         for lane in Lanes(if uniform { lanes & lanes.wrapping_neg() } else { lanes }) {
@@ -194,8 +194,10 @@ impl<P: Reconvergence> Resident<P> {
                     ));
                 }
                 world.memory.read(physical, &mut buffer[..bytes as usize]);
-                distinct +=
-                    u32::from(!Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address));
+                if !Lanes(lanes & ((1 << lane) - 1)).any(|l| addresses[l as usize] == address) {
+                    distinct += 1;
+                    missing += self.constants.as_mut().map_or(0, |cache| cache.load(address, bytes));
+                }
                 last = Some(address);
             }
             let found = &buffer[..bytes as usize];
@@ -205,7 +207,8 @@ impl<P: Reconvergence> Resident<P> {
                 write_loaded(&mut warp.rows, op, facts, lane, found);
             }
         }
-        self.outcome = world.latency.of_constant(distinct);
+        let latency = if op.src[0].is_some() { world.latency.indexed } else { world.latency.constant };
+        self.outcome = world.latency.of_lines(latency, distinct, missing);
         Ok(())
     }
 

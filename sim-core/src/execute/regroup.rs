@@ -189,7 +189,7 @@ pub(crate) fn check_split(
 ) -> Result<(), Violation> {
     let base = decoded.base_pc;
     if *expected == NO_PC {
-        if decoded.injected {
+        if decoded.injected() {
             // Invisible to the threads: their own addresses stand.
             return Ok(());
         }
@@ -197,7 +197,7 @@ pub(crate) fn check_split(
             return Err(violation(mask, lane, own, base));
         }
     } else {
-        if decoded.injected {
+        if decoded.injected() {
             // The straight line that ended here is the threads' own.
             warp.shadow.set(mask, *expected);
             *expected = NO_PC;

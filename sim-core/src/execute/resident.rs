@@ -13,6 +13,7 @@ use sim_memory::observation::{Event, ObjectAction};
 use sim_memory::shared::{BankLocks, BankRule};
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
+use super::constant_cache::ConstantCache;
 use super::meet::Meeting;
 use super::request::Requests;
 use crate::barrier::{BarrierEnv, Completed};
@@ -80,6 +81,8 @@ pub struct LocalLatency {
     pub atomic_interval: u32,
     /// A constant-cache hit of one address.
     pub constant: u32,
+    /// The same of an address in a register.
+    pub indexed: u32,
     /// Each further address of a constant access.
     pub address_interval: Hundredths,
     /// Banks of shared memory.
@@ -92,8 +95,15 @@ impl LocalLatency {
     /// What a constant access of so many addresses is: it takes its latency, and each address behind the first its interval.
     #[inline]
     pub fn of_constant(&self, addresses: u32) -> Step {
-        let more = Hundredths::cycle(self.address_interval.times(addresses.saturating_sub(1))) as u32;
-        Step::DoneAfter { latency: self.constant + more, occupancy: 1 + more }
+        self.of_lines(self.constant, addresses, 0)
+    }
+
+    /// The same of a latency, where some of the addresses take so many hundredths of a cycle more.
+    #[inline]
+    pub fn of_lines(&self, latency: u32, addresses: u32, missing: u64) -> Step {
+        let more = self.address_interval.times(addresses.saturating_sub(1)) + missing;
+        let more = Hundredths::cycle(more) as u32;
+        Step::DoneAfter { latency: latency + more, occupancy: 1 + more }
     }
 }
 
@@ -219,6 +229,8 @@ pub struct Resident<P> {
     /// Room for products of matrices, once there has been one.
     #[borsh(skip)]
     pub(super) scratch: Option<Box<Scratch>>,
+    /// Of constant memory, where constants take their time.
+    pub(crate) constants: Option<Box<ConstantCache>>,
     /// Warp slots as `%nwarpid` gives them.
     slots: u32,
 }
@@ -263,6 +275,7 @@ impl<P: Reconvergence> Resident<P> {
             undefined: BTreeMap::new(),
             tensor: TensorCounts::default(),
             scratch: None,
+            constants: None,
             slots: warp_slots as u32,
         }
     }
@@ -313,6 +326,7 @@ impl<P: Reconvergence> Resident<P> {
             undefined,
             tensor,
             scratch: _,
+            constants,
             slots: _,
         } = self;
         *world = Arc::clone(new);
@@ -342,6 +356,9 @@ impl<P: Reconvergence> Resident<P> {
         *computed = Step::Done;
         undefined.clear();
         *tensor = TensorCounts::default();
+        if let Some(constants) = constants {
+            constants.clear();
+        }
     }
 
     /// Warp and block slots grow to these numbers, for [`Functional`](crate::functional::Functional), which begins with

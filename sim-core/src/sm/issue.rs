@@ -8,79 +8,25 @@ use sim_memory::vocabulary::{Cycle, LaneMask, Scope, StateSpace};
 
 use super::accesses::{ALONE, InFlight, access_kind, physical, port};
 use super::ahead::prefetch_operands;
-use super::drains::drains;
+use super::fetch::{ANYWHERE, Fetch};
+use super::next::{Next, next_issue};
 use super::recorder::Recorder;
 use super::stats::SmStats;
 use super::units::Units;
 use super::{Notice, Sm, Status, Tells};
-use crate::block::Block;
-use crate::code::{Code, DecodedOp, Drain, acquires};
+use crate::code::{Drain, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped, Timing};
 use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Reconvergence, SplitId};
-use crate::scoreboard::Readiness;
-use crate::warp::Warp;
-
-/// When a split's next instruction can issue.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Next {
-    /// At this cycle, units permitting.
-    At(Cycle),
-    /// Once memory releases a register.
-    Memory,
-    /// Once accesses are performed.
-    Drain,
-}
-
-/// When `decoded` can issue for `mask`, not before `earliest` [sched-canBeScheduled].
-#[inline(always)]
-fn next_issue(
-    warp: &Warp,
-    blocks: &[Option<Block>],
-    code: &Code,
-    decoded: &DecodedOp,
-    mask: LaneMask,
-    mut earliest: Cycle,
-) -> Next {
-    if !matches!(decoded.drain, Drain::None) {
-        match awaited(warp, blocks, code, decoded, mask, earliest) {
-            Next::At(at) => earliest = at,
-            waits => return waits,
-        }
-    }
-    match warp.board.readiness(decoded.slots(), mask, earliest) {
-        Readiness::Memory => Next::Memory,
-        Readiness::At(at) => Next::At(at),
-    }
-}
-
-/// What an operation waits for besides its own slots.
-#[inline(never)]
-fn awaited(
-    warp: &Warp,
-    blocks: &[Option<Block>],
-    code: &Code,
-    decoded: &DecodedOp,
-    mask: LaneMask,
-    earliest: Cycle,
-) -> Next {
-    match decoded.drain {
-        Drain::Fragments => match warp.board.readiness(code.more_slots(decoded), mask, earliest) {
-            Readiness::Memory => Next::Memory,
-            Readiness::At(at) => Next::At(at),
-        },
-        drain if drains(warp, blocks, drain, mask) => Next::Drain,
-        _ => Next::At(earliest),
-    }
-}
 
 /// The issue of an operation that a step executes itself.
 struct Issue<'s> {
     stats: &'s mut SmStats,
     recorder: &'s mut Option<Box<Recorder>>,
     units: &'s mut Units,
+    fetch: &'s mut Option<Box<Fetch>>,
     scheduler: usize,
     split: SplitId,
     pc: u32,
@@ -133,7 +79,13 @@ impl Issuer for Issue<'_> {
         if self.ahead {
             prefetch_operands(warp, next);
         }
-        (next_issue(warp, blocks, &kernel.code, next, mask, earliest), next.unit, decoded.unit)
+        let mut issue = next_issue(warp, blocks, &kernel.code, next, mask, earliest);
+        if next.line != decoded.line
+            && let Some(fetch) = self.fetch
+        {
+            issue = issue.fetched(fetch.come_to(&kernel.code, at, pc, now));
+        }
+        (issue, next.unit, decoded.unit)
     }
 }
 
@@ -144,7 +96,7 @@ impl<P: Reconvergence> Sm<P> {
         let (scheduler, place) = self.place(split);
         let mask = self.resident.policy.mask(split);
         let old = self.status_of(scheduler, place, split);
-        if matches!(old, Status::Dependency | Status::Sleep) {
+        if matches!(old, Status::Dependency | Status::Sleep | Status::Fetch) {
             // Its policy changed it while it waited.
             self.wheel.remove(scheduler, place);
         }
@@ -154,9 +106,17 @@ impl<P: Reconvergence> Sm<P> {
         }
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
-        let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
+        let pc = self.resident.policy.pc(split);
+        let (next, unit) = match code.decoded.get(pc as usize) {
             Some(decoded) => {
-                (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit)
+                let mut next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
+                // Who waited for memory has come to its line before.
+                if let Some(fetch) = &mut self.fetch
+                    && !matches!(old, Status::Memory | Status::Drain)
+                {
+                    next = next.fetched(fetch.come_to(code, pc, ANYWHERE, self.now));
+                }
+                (next, decoded.unit)
             }
             // The step reports it with its place.
             None => (Next::At(horizon), self.unit_of[split]),
@@ -194,10 +154,21 @@ impl<P: Reconvergence> Sm<P> {
         let (w, pc) = (self.resident.warp_of(split), self.resident.policy.pc(split));
         let occupies = !(P::FORMS_WARPS && self.following);
         let branch_latency = self.branch_latency.max(1).into();
-        let Self { resident, stats, recorder, units, ahead, .. } = self;
+        let Self { resident, stats, recorder, units, fetch, ahead, .. } = self;
         let ahead = *ahead;
-        let issue =
-            Issue { stats, recorder, units, scheduler, split, pc, now, occupies, ahead, branch_latency };
+        let issue = Issue {
+            stats,
+            recorder,
+            units,
+            fetch,
+            scheduler,
+            split,
+            pc,
+            now,
+            occupies,
+            ahead,
+            branch_latency,
+        };
         let step = resident.step(split, issue);
         match step {
             Ok(Stepped::Data((next, unit, old))) => {
@@ -268,7 +239,7 @@ impl<P: Reconvergence> Sm<P> {
     #[inline(never)]
     fn arrived(&mut self, at: (usize, u32), split: SplitId, now: Cycle) {
         let earliest = now + 1 + self.charge();
-        self.after_issue(at, split, earliest, now);
+        self.after_issue(at, split, ANYWHERE, earliest, now);
         self.reschedule_touched(split, now, 1);
     }
 
@@ -319,10 +290,17 @@ impl<P: Reconvergence> Sm<P> {
         if mask == 0 {
             self.park(split, Status::Absent);
         } else {
-            let (next, unit) = match kernel.code.decoded.get(resident.policy.pc(split) as usize) {
-                Some(decoded) => {
-                    let next = next_issue(warp, &resident.blocks, &kernel.code, decoded, mask, earliest);
-                    (next, decoded.unit)
+            let at = resident.policy.pc(split);
+            let (next, unit) = match kernel.code.decoded.get(at as usize) {
+                Some(following) => {
+                    let mut next =
+                        next_issue(warp, &resident.blocks, &kernel.code, following, mask, earliest);
+                    if following.line != decoded.line
+                        && let Some(fetch) = &mut self.fetch
+                    {
+                        next = next.fetched(fetch.come_to(&kernel.code, at, pc, now));
+                    }
+                    (next, following.unit)
                 }
                 // The step reports it with its place.
                 None => (Next::At(now + 1), before.1),
@@ -419,7 +397,7 @@ impl<P: Reconvergence> Sm<P> {
                 if !self.resident.jobs.is_empty() {
                     self.queue_jobs(now);
                 }
-                self.after_issue((scheduler, place), split, earliest, now);
+                self.after_issue((scheduler, place), split, pc, earliest, now);
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
             }
@@ -448,16 +426,16 @@ impl<P: Reconvergence> Sm<P> {
         match parked {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
-                self.after_issue((scheduler, place), split, earliest, now);
+                self.after_issue((scheduler, place), split, pc, earliest, now);
                 if self.status_of(scheduler, place, split) == Status::Dependency {
                     self.set_status(scheduler, split, Status::Dependency, Status::Sleep);
                 }
             }
             None if class == OpClass::Barrier => {
                 let earliest = now + Cycle::from(at_barrier.max(1) + fence);
-                self.after_issue((scheduler, place), split, earliest, now);
+                self.after_issue((scheduler, place), split, pc, earliest, now);
             }
-            None => self.after_issue((scheduler, place), split, earliest, now),
+            None => self.after_issue((scheduler, place), split, pc, earliest, now),
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
         if self.resident.observed.is_some() {
@@ -479,9 +457,16 @@ impl<P: Reconvergence> Sm<P> {
         wait.saturating_add(self.barrier_latency)
     }
 
-    /// A split that issued in this cycle looks for its next issue.
+    /// A split that issued the operation at `from` in this cycle looks for its next issue.
     #[inline(never)]
-    fn after_issue(&mut self, (scheduler, place): (usize, u32), split: SplitId, earliest: Cycle, now: Cycle) {
+    fn after_issue(
+        &mut self,
+        (scheduler, place): (usize, u32),
+        split: SplitId,
+        from: u32,
+        earliest: Cycle,
+        now: Cycle,
+    ) {
         let horizon = if earliest == now + 1 { earliest } else { now };
         let before = self.issued_as(scheduler, place, split);
         let mask = self.resident.policy.mask(split);
@@ -490,9 +475,16 @@ impl<P: Reconvergence> Sm<P> {
         }
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
-        let (next, unit) = match code.decoded.get(self.resident.policy.pc(split) as usize) {
+        let pc = self.resident.policy.pc(split);
+        let (next, unit) = match code.decoded.get(pc as usize) {
             Some(decoded) => {
-                (next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest), decoded.unit)
+                let mut next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
+                if let Some(fetch) = &mut self.fetch
+                    && code.decoded.get(from as usize).is_none_or(|from| from.line != decoded.line)
+                {
+                    next = next.fetched(fetch.come_to(code, pc, from, now));
+                }
+                (next, decoded.unit)
             }
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),

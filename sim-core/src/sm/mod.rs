@@ -6,9 +6,11 @@ pub mod accesses;
 mod ahead;
 mod bulk_copies;
 mod drains;
+mod fetch;
 mod formation;
 mod issue;
 mod network;
+mod next;
 mod packets;
 mod pick;
 mod products;
@@ -42,13 +44,14 @@ use states::Status;
 use stats::{STALLS, SmStats};
 use units::Units;
 
+use self::fetch::Fetch;
 use self::network::Network;
 use self::recorder::Recorder;
 use self::timeline::Timeline;
 use self::tma::Tma;
 use crate::by_split::BySplit;
 use crate::error::Fault;
-use crate::execute::{Resident, World};
+use crate::execute::{ConstantCache, Resident, World};
 use crate::grid::Kernel;
 use crate::instruction_set::InstructionSet;
 use crate::packet::Packet;
@@ -191,6 +194,8 @@ pub struct Sm<P> {
     network: Option<Box<Network>>,
     /// What makes bulk copies.
     tma: Box<Tma>,
+    /// Instruction caches, where the chip has any.
+    fetch: Option<Box<Fetch>>,
 }
 
 impl<P: Reconvergence> Sm<P> {
@@ -212,9 +217,13 @@ impl<P: Reconvergence> Sm<P> {
         debug_assert!((1..=MAX_SCHEDULERS).contains(&schedulers), "the chip's check");
         let state =
             |index| SchedulerState::new(scheduler, if index < schedulers { words } else { 0 }, local_shift);
+        let mut resident =
+            Resident::new(index, world, policy, warps, chip.limits.max_resident_blocks as usize);
+        resident.constants =
+            chip.memory.constant.cache.as_ref().map(|spec| Box::new(ConstantCache::new(spec)));
         Self {
             index,
-            resident: Resident::new(index, world, policy, warps, chip.limits.max_resident_blocks as usize),
+            resident,
             memory,
             stats: SmStats::default(),
             accesses: Accesses::default(),
@@ -253,6 +262,7 @@ impl<P: Reconvergence> Sm<P> {
             used: false,
             network: Network::new(chip),
             tma: Box::new(Tma::new(chip)),
+            fetch: chip.sm.instruction_cache.as_ref().map(|spec| Box::new(Fetch::new(spec))),
         }
     }
 
@@ -497,6 +507,9 @@ impl<P: Reconvergence> Sm<P> {
                 let grid = kernel.grid_id as usize;
                 if self.stats.kernels.len() <= grid {
                     self.stats.kernels.resize(grid + 1, Default::default());
+                }
+                if let Some(fetch) = &mut self.fetch {
+                    fetch.launch(&kernel);
                 }
                 let slot = self.resident.admit(&kernel, number);
                 debug_assert!(slot.is_some(), "the device counts slots");

@@ -15,7 +15,7 @@ pub const REASONS: usize = STATES.len();
 
 /// The order in which the states of a warp's splits give its reason: what comes first could issue soonest.
 /// It is that of the stall reasons of a scheduler.
-const ORDER: [usize; REASONS] = [1, 2, 3, 4, 6, 5, 7, 0];
+const ORDER: [usize; REASONS] = [1, 2, 8, 3, 4, 6, 5, 7, 0];
 
 /// Counts of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

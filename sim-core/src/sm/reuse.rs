@@ -54,6 +54,7 @@ impl<P: Reconvergence> Sm<P> {
             recorder,
             coming,
             product_reads,
+            fetch,
             used,
         } = self;
         memory.reset(spec);
@@ -84,6 +85,9 @@ impl<P: Reconvergence> Sm<P> {
             network.reset();
         }
         tma.reset();
+        if let Some(fetch) = fetch {
+            fetch.reset();
+        }
         woken.clear();
         copied.clear();
         touched.clear();

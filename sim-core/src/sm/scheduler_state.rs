@@ -123,9 +123,10 @@ impl SchedulerState {
 
     /// Why nothing issues, once nothing does.
     fn reason(&self, finishing: bool) -> Stall {
-        const ORDER: [(Status, Stall); 7] = [
+        const ORDER: [(Status, Stall); 8] = [
             (Status::Ready, Stall::Unit),
             (Status::Dependency, Stall::Dependency),
+            (Status::Fetch, Stall::Fetch),
             (Status::Memory, Stall::Memory),
             (Status::Drain, Stall::Drain),
             (Status::Collective, Stall::Collective),

@@ -12,10 +12,11 @@ pub(super) enum Status {
     Barrier,
     Collective,
     Sleep,
+    Fetch,
 }
 
 /// The names of what a split may be doing, in the order of `Status`.
-pub const STATES: [&str; 8] =
-    ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep"];
+pub const STATES: [&str; 9] =
+    ["absent", "ready", "dependency", "memory", "drain", "barrier", "collective", "sleep", "fetch"];
 
 pub(super) const STATUSES: usize = STATES.len();

@@ -25,13 +25,25 @@ pub enum Stall {
     Collective,
     /// Every split sleeps (`nanosleep`).
     Sleep,
+    /// Every split waits at least for its line of code.
+    Fetch,
     /// The warps have ended; their last accesses are on the way.
     Finishing,
 }
 
 /// The reasons, in the order of [`Stall`], as the report names them.
-pub const STALLS: [&str; 9] =
-    ["idle", "unit_busy", "dependency", "memory", "drain", "barrier", "collective", "sleep", "finishing"];
+pub const STALLS: [&str; 10] = [
+    "idle",
+    "unit_busy",
+    "dependency",
+    "memory",
+    "drain",
+    "barrier",
+    "collective",
+    "sleep",
+    "fetch",
+    "finishing",
+];
 
 /// What one SM counts while it runs.
 #[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]

@@ -3,7 +3,7 @@
 use sim_memory::vocabulary::Cycle;
 
 use super::Sm;
-use super::issue::Next;
+use super::next::Next;
 use super::scheduler::MAX_SCHEDULERS;
 use super::states::Status;
 use super::units::ROOM;
@@ -54,20 +54,22 @@ impl<P: Reconvergence> Sm<P> {
         state.counts[Status::Ready as usize] += bits.count_ones();
         state.counts[Status::Dependency as usize] =
             state.counts[Status::Dependency as usize].wrapping_sub(bits.count_ones());
-        if state.counts[Status::Sleep as usize] != 0 || self.recorder.is_some() {
+        let others = state.counts[Status::Sleep as usize] | state.counts[Status::Fetch as usize];
+        if others != 0 || self.recorder.is_some() {
             self.wake_one_by_one(scheduler, word as u32 * 64, bits);
         }
     }
 
-    /// What [`wake_ready`](Self::wake_ready) has left: those that slept, and what is written down.
+    /// What [`wake_ready`](Self::wake_ready) has left: those that slept or had no code, and what is written down.
     #[inline(never)]
     fn wake_one_by_one(&mut self, scheduler: usize, first: u32, bits: u64) {
         for bit in (0..64).filter(|bit| bits >> bit & 1 == 1) {
             let split = self.split_at(scheduler, first + bit);
-            if self.status[split] == Status::Sleep {
+            let status = self.status[split];
+            if matches!(status, Status::Sleep | Status::Fetch) {
                 self.status[split] = Status::Dependency;
                 let counts = &mut self.scheduler(scheduler).counts;
-                counts[Status::Sleep as usize] -= 1;
+                counts[status as usize] -= 1;
                 counts[Status::Dependency as usize] = counts[Status::Dependency as usize].wrapping_add(1);
             }
             if let Some(recorder) = &mut self.recorder {
@@ -144,6 +146,15 @@ impl<P: Reconvergence> Sm<P> {
                 *ready &= !bit;
                 wheel.insert(at, scheduler, word, place % 64);
                 Status::Dependency
+            }
+            Next::Fetch(at) if at <= horizon => {
+                *ready |= bit;
+                Status::Ready
+            }
+            Next::Fetch(at) => {
+                *ready &= !bit;
+                wheel.insert(at, scheduler, word, place % 64);
+                Status::Fetch
             }
             Next::Memory | Next::Drain => {
                 *ready &= !bit;

@@ -169,6 +169,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
     let gh200 = include_str!("../../../configs/chips/gh200.yaml");
     let gh200 = load(gh200).unwrap_or_else(|e| panic!("{}", e[0].render()));
     (chip.tensor, chip.cluster) = (gh200.tensor, gh200.cluster);
+    (chip.sm.instruction_cache, chip.memory.constant) = (gh200.sm.instruction_cache, gh200.memory.constant);
+    chip.memory.l2_fetch_bytes = gh200.memory.l2_fetch_bytes;
     let good = serde_json::to_value(&chip).expect("plain data");
     let schema = schemars::schema_for!(ChipSpec).to_value();
     let mut all = Vec::new();
@@ -202,6 +204,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
                 "set_aside_ways",
                 "dirty_ways",
                 "accepted_bytes_per_cycle",
+                "indexed_latency",
+                "l2_fetch_bytes",
             ];
             if value.is_null() && optional.iter().any(|key| name.ends_with(key)) {
                 continue;
@@ -215,6 +219,30 @@ fn every_number_has_bounds_and_is_held_to_them() {
             };
             assert!(errors.len() == 1 && errors.iter().all(said), "{name} = {value}: {errors:?}");
         }
+    }
+}
+
+#[test]
+fn caches_of_code_and_constants_have_whole_sets() {
+    let gh200 = include_str!("../../../configs/chips/gh200.yaml");
+    for (good, bad, words) in [
+        (
+            "bytes: 32768",
+            "bytes: 32700",
+            "sm.instruction_cache.bytes: must be a multiple of line_bytes × the ways",
+        ),
+        ("second_ways: 8", "second_ways: 1000", "sm.instruction_cache.second_bytes: must be a multiple"),
+        (
+            "instruction_bytes: 16",
+            "instruction_bytes: 48",
+            "sm.instruction_cache.line_bytes: must be a multiple",
+        ),
+        ("cache: {bytes: 2048", "cache: {bytes: 2000", "memory.constant.cache.bytes: must be a multiple"),
+        ("l2_fetch_bytes: 64", "l2_fetch_bytes: 48", "memory.l2_fetch_bytes: must be 32, 64 or 128"),
+    ] {
+        assert!(gh200.contains(good), "{good}");
+        let errors = load(&gh200.replace(good, bad)).expect_err("refused");
+        assert!(errors.len() == 1 && errors[0].message.contains(words), "{bad}: {}", errors[0].render());
     }
 }
 

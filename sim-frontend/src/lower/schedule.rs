@@ -21,9 +21,11 @@ const PIECE: usize = 256;
 /// Instructions that are compared at a time, the first of those that may come next.
 const COMPARED: usize = 48;
 
-/// How far apart in the text the instructions are, from the first that is left on, of which the next one is chosen: in a
-/// short stretch few values are live, in a long one loads begin early. Each is tried.
-const STRETCHES: [usize; 5] = [PIECE, 64, 32, 16, 8];
+/// How far apart in the text the instructions are, from the first that is left on, of which the next one is chosen. In a
+/// short stretch few values are live, in a long one loads begin early. Each is tried. Code of ptxas 12.9 begins so many loads
+/// before it computes as lie within some 36 instructions, and leaves registers free that more of them would fill: of loops of
+/// four iterations with 16, 12 and 48 loads first 8, 6 and 10 (accelerate_particles of HeCBench, nbody_half2, spmv).
+const STRETCHES: [usize; 3] = [36, 16, 8];
 
 /// Orders the instructions of every block; returns how many blocks have another order. `uniform`: words that are held
 /// elsewhere than in the registers of a thread; `most`: what a thread may have.

@@ -4,6 +4,7 @@ use super::{Instance, Partition, Request};
 use crate::address_space::LOCAL_PHYSICAL;
 use crate::atomics;
 use crate::cache::{Class, Outcome};
+use crate::coalescing::round_to_sectors;
 use crate::fault::MemoryFault;
 use crate::line::LineData;
 use crate::messages::AtomicLanes;
@@ -191,7 +192,14 @@ impl Partition {
                 outcome
             }
             OpExp::WriteL2 => self.l2.write(set, r.line, r.asked, &r.data),
-            OpExp::ReserveL2 => self.l2.reserve(set, r.line, r.mask, pinned),
+            OpExp::ReserveL2 => {
+                if let Some(bytes) = self.spec.l2_fetch_bytes
+                    && r.is_load
+                {
+                    r.mask |= self.l2.lacks(set, r.line, round_to_sectors(r.mask, bytes));
+                }
+                self.l2.reserve(set, r.line, r.mask, pinned)
+            }
             OpExp::UpdateL2 => self.l2.update(set, r.line, r.mask, &r.data),
             OpExp::EvictL2 => self.l2.evict(set, r.line),
             OpExp::DiscardL2 => self.l2.discard(set, r.line, r.asked),

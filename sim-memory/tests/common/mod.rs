@@ -51,6 +51,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         partitions: 3,
         interleave_bytes: 256,
         partition_interval: 2,
+        l2_fetch_bytes: None,
         slice_banks: 2,
         slice_reads: SliceReads::default(),
         l2_halves: None,
@@ -73,7 +74,12 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
             atomic_interval: None,
             banks: Default::default(),
         },
-        constant: ConstantSpec { hit_latency: 5, address_interval: Hundredths::CYCLE },
+        constant: ConstantSpec {
+            hit_latency: 5,
+            address_interval: Hundredths::CYCLE,
+            indexed_latency: None,
+            cache: None,
+        },
         dram: DramSpec {
             banks: 4,
             bank_groups: 2,

@@ -1,7 +1,7 @@
 
   // The answer: what bounds each run, where its issue slots went, and what else cost it time.
 
-  const SLOTS = ['issued', 'unit_busy', 'dependency', 'memory', 'drain', 'barrier', 'collective', 'sleep', 'finishing', 'idle'];
+  const SLOTS = ['issued', 'unit_busy', 'dependency', 'fetch', 'memory', 'drain', 'barrier', 'collective', 'sleep', 'finishing', 'idle'];
   const SLOT_COLOUR = Object.fromEntries(SLOTS.map((name, i) => [name, name === 'idle' ? 'var(--line)' : colour(i)]));
 
   const slots = (report) => ({ issued: report.issued, ...report.stalls });

@@ -4,7 +4,7 @@
   const heat = (value, most, kind = 'heat') => (value > 0 && most > 0 ? `background: rgba(var(--${kind}), ${(.08 + .5 * Math.sqrt(Math.min(1, value / most))).toFixed(3)})` : undefined);
   const GAP = 6;
   /** What warps wait for before a line, in the order of stall reasons; `ready` is drawn as a busy unit is. */
-  const WAITS = ['ready', 'dependency', 'memory', 'drain', 'barrier', 'collective', 'sleep'];
+  const WAITS = ['ready', 'dependency', 'fetch', 'memory', 'drain', 'barrier', 'collective', 'sleep'];
   const waitColour = (reason) => SLOT_COLOUR[reason === 'ready' ? 'unit_busy' : reason];
 
   /** A bar of what a line waited for. */

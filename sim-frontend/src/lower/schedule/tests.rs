@@ -33,15 +33,36 @@ fn loads_come_before_what_waits_for_them() {
     let texts = order(&body);
     let loads = places(&texts, "ld.global");
     assert!(loads.iter().max() < places(&texts, "fma").iter().min(), "{texts:?}");
+    // Of those within the longest stretch.
+    let early = |step: &dyn Fn(u32) -> String| {
+        let body = format!(
+            "mov.f32 %f90, 0f00000000;\n{}st.global.f32 [%a], %f90;",
+            (0..20).map(step).collect::<String>()
+        );
+        let texts = order(&body);
+        let first = places(&texts, "fma")[0];
+        places(&texts, "ld.global").iter().filter(|place| **place < first).count()
+    };
+    let found = early(&step);
+    assert!((17..=19).contains(&found), "{found} loads before the first use");
     // As long as there are registers for them.
-    let body = format!(
-        "mov.f32 %f90, 0f00000000;\n{}st.global.f32 [%a], %f90;",
-        (0..80).map(step).collect::<String>()
-    );
-    let texts = order(&body);
-    let first = places(&texts, "fma")[0];
-    let early = places(&texts, "ld.global").iter().filter(|place| **place < first).count();
-    assert!((20..=32).contains(&early), "{early} loads before the first use");
+    let wide = |i: u32| {
+        let at = |k: u32| format!("%f{}", 4 * i + k);
+        format!(
+            "ld.global.v4.f32 {{{}, {}, {}, {}}}, [%a+{}];\nfma.rn.f32 %f90, {}, {}, %f90;\nfma.rn.f32 %f90, {}, {}, %f90;\n",
+            at(0),
+            at(1),
+            at(2),
+            at(3),
+            16 * i,
+            at(0),
+            at(1),
+            at(2),
+            at(3)
+        )
+    };
+    let found = early(&wide);
+    assert!((5..=8).contains(&found), "{found} loads of 4 words before the first use");
 }
 
 #[test]

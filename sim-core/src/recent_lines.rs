@@ -1,0 +1,73 @@
+//! Caches of lines that nobody writes: sets of ways, of which the least recently used one is replaced.
+
+/// The number of no line.
+const NONE: u64 = u64::MAX;
+
+/// A cache, with what is known of each line.
+#[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
+pub(crate) struct RecentLines<T> {
+    ways: usize,
+    /// By set, from the most recently used line to the least.
+    lines: Vec<(u64, T)>,
+}
+
+impl<T: Copy + Default> RecentLines<T> {
+    /// An empty cache of `bytes` bytes.
+    pub(crate) fn new(bytes: u32, ways: u32, line_bytes: u32) -> Self {
+        let ways = ways.max(1) as usize;
+        let sets = (bytes / line_bytes.max(1)) as usize / ways;
+        Self { ways, lines: vec![(NONE, T::default()); sets.max(1) * ways] }
+    }
+
+    /// Empties it.
+    pub(crate) fn clear(&mut self) {
+        self.lines.fill((NONE, T::default()));
+    }
+
+    /// The ways of a line's set.
+    #[inline]
+    fn set(&mut self, number: u64) -> &mut [(u64, T)] {
+        let sets = (self.lines.len() / self.ways) as u64;
+        let first = (number % sets) as usize * self.ways;
+        &mut self.lines[first..first + self.ways]
+    }
+
+    /// A line that is here, which is the most recently used one from now on.
+    #[inline]
+    pub(crate) fn find(&mut self, number: u64) -> Option<&mut T> {
+        let set = self.set(number);
+        let way = set.iter().position(|line| line.0 == number)?;
+        set[..=way].rotate_right(1);
+        set.first_mut().map(|line| &mut line.1)
+    }
+
+    /// A line that is not here takes the place of the least recently used one of its set.
+    pub(crate) fn insert(&mut self, number: u64, known: T) {
+        let set = self.set(number);
+        debug_assert!(set.iter().all(|line| line.0 != number), "a line is here once");
+        set.rotate_right(1);
+        if let Some(first) = set.first_mut() {
+            *first = (number, known);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_line_of_a_set_is_replaced() {
+        // Two sets of two ways.
+        let mut lines = RecentLines::<u8>::new(512, 2, 128);
+        for (number, known) in [(0, 1), (2, 2), (1, 3)] {
+            assert_eq!(lines.find(number), None);
+            lines.insert(number, known);
+        }
+        assert_eq!(lines.find(0), Some(&mut 1));
+        lines.insert(4, 4);
+        assert_eq!([0, 1, 2, 4].map(|number| lines.find(number).copied()), [Some(1), Some(3), None, Some(4)]);
+        lines.clear();
+        assert_eq!([0, 1, 2, 4].map(|number| lines.find(number).copied()), [None; 4]);
+    }
+}
