@@ -57,6 +57,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn those_used_before_keep_their_order() {
+        let mut lines = RecentLines::<()>::new(512, 4, 128);
+        (0..4).for_each(|number| lines.insert(number, ()));
+        assert!(lines.find(1).is_some());
+        (4..6).for_each(|number| lines.insert(number, ()));
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(|number| lines.find(number).is_some()),
+            [false, true, false, true, true, true]
+        );
+    }
+
+    #[test]
     fn the_least_recently_used_line_of_a_set_is_replaced() {
         // Two sets of two ways.
         let mut lines = RecentLines::<u8>::new(512, 2, 128);
