@@ -48,7 +48,7 @@ pub struct DecodedOp {
     /// Functional unit class ([`UnitClass`](sim_frontend::isa::UnitClass) as a number).
     pub unit: u8,
     /// What else is true of it.
-    pub traits: Traits,
+    traits: Traits,
     /// The low bits of the number of its line of code, of the machine instruction it begins with; 0 where the chip has no instruction
     /// cache.
     pub line: u16,
@@ -79,18 +79,18 @@ pub struct DecodedOp {
 }
 
 /// What is true of an operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traits(u8);
+#[derive(Clone, Copy, Debug, Default)]
+struct Traits(u8);
 
 impl Traits {
     /// It is injected by transformation 6.
-    pub const INJECTED: Self = Self(1);
+    const INJECTED: Self = Self(1);
     /// It is counted as a control instruction: injected, or written in the papers' dialect.
-    pub const BOOKKEEPING: Self = Self(2);
+    const BOOKKEEPING: Self = Self(2);
     /// It is a load or store of one word a lane in shared memory.
-    pub const WORDS: Self = Self(4);
+    const WORDS: Self = Self(4);
     /// Its guard is the negation of the source instruction's: the source branch is taken by the threads for which it is false.
-    pub const INVERTED: Self = Self(8);
+    const INVERTED: Self = Self(8);
 
     /// These and, if `also`, others.
     fn and(self, others: Self, also: bool) -> Self {
@@ -99,7 +99,7 @@ impl Traits {
 
     /// True if all of these are.
     #[inline(always)]
-    pub fn are(self, others: Self) -> bool {
+    fn are(self, others: Self) -> bool {
         self.0 & others.0 == others.0
     }
 }
@@ -264,7 +264,7 @@ impl Exposures {
     }
 }
 
-/// Latencies of a chip that are no operation's.
+/// What of a chip no operation's cost says.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     /// Of a constant, in core cycles.
@@ -275,6 +275,8 @@ pub struct Fixed {
     pub guard: u32,
     /// Machine instructions of a line of code; 0 where the chip has no instruction cache.
     pub line: u32,
+    /// Lines of code of the programs loaded before.
+    pub first_line: u64,
 }
 
 /// Latency of the operations of transformation 6: one issue slot on the control unit.
@@ -398,11 +400,8 @@ impl Code {
         let publishes = decoded.iter().any(|decoded| decoded.drain == Drain::Device);
         let exposed = Exposures::new(&program);
         let runs = runs_of(&decoded);
-        for (decoded, run) in decoded.iter_mut().zip(&runs) {
-            decoded.line = run.machine.checked_div(fixed.line.into()).unwrap_or(0) as u16;
-        }
-        let (line, first_line) = (fixed.line, 0);
-        Self {
+        let (line, first_line) = (fixed.line, fixed.first_line);
+        let mut code = Self {
             program,
             ops,
             decoded,
@@ -415,7 +414,11 @@ impl Code {
             runs,
             line,
             first_line,
+        };
+        for pc in 0..code.decoded.len() {
+            code.decoded[pc].line = code.line_of(pc as Pc) as u16;
         }
+        code
     }
 
     /// The line of code that an operation begins in.
@@ -641,7 +644,7 @@ mod tests {
             program,
             &costs,
             None,
-            Fixed { constant: 8, crossing, guard, line: 0 },
+            Fixed { constant: 8, crossing, guard, line: 0, first_line: 0 },
             InstructionSet::detect(),
         );
         code.decoded.iter().filter(|op| op.class == OpClass::Data).map(|op| op.latency).collect()

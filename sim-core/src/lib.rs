@@ -32,7 +32,6 @@ pub mod options;
 pub mod packet;
 pub mod printf;
 pub mod products;
-mod recent_lines;
 pub mod reconvergence;
 pub mod recording;
 pub mod register_pool;

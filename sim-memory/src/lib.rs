@@ -25,6 +25,7 @@ pub mod partition;
 pub mod port;
 pub mod priority;
 pub mod programs;
+pub mod recent_lines;
 pub mod shared;
 pub mod sm_memory;
 pub mod soft_float;

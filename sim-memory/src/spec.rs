@@ -228,6 +228,13 @@ pub struct ConstantCacheSpec {
     pub miss_interval: Hundredths,
 }
 
+impl ConstantCacheSpec {
+    /// Sets of ways.
+    pub fn sets(&self) -> u32 {
+        self.bytes / self.line_bytes.max(1) / self.ways.max(1)
+    }
+}
+
 fn one() -> Hundredths {
     Hundredths::CYCLE
 }

@@ -73,7 +73,7 @@ impl Context {
         let newer = self.check_program(&program)?;
         self.used_newer_isa |= newer;
         let cache = self.chip.sm.instruction_cache.as_ref();
-        let mut code = Code::new(
+        let code = Arc::new(Code::new(
             program,
             &self.costs,
             self.chip.tensor.as_ref(),
@@ -82,12 +82,11 @@ impl Context {
                 crossing: self.chip.sm.pipe_crossing,
                 guard: self.chip.sm.guard_latency,
                 line: cache.map_or(0, InstructionCacheSpec::instructions),
+                first_line: self.lines,
             },
             self.set,
-        );
-        code.first_line = self.lines;
+        ));
         self.lines += u64::from(code.line_count());
-        let code = Arc::new(code);
         self.modules[module].codes.push((entry.to_string(), Arc::clone(&code)));
         Ok(code)
     }

@@ -1,8 +1,7 @@
 //! The first constant cache of an SM: which loads from constant memory take longer.
 
+use sim_memory::recent_lines::RecentLines;
 use sim_memory::spec::ConstantCacheSpec;
-
-use crate::recent_lines::RecentLines;
 
 /// The first constant cache of an SM.
 #[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -17,7 +16,7 @@ impl ConstantCache {
     /// An empty one.
     pub(crate) fn new(spec: &ConstantCacheSpec) -> Self {
         Self {
-            lines: RecentLines::new(spec.bytes, spec.ways, spec.line_bytes),
+            lines: RecentLines::new(spec.sets(), spec.ways),
             line_bytes: spec.line_bytes.max(1).into(),
             interval: spec.miss_interval.times(1),
         }

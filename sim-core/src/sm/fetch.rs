@@ -4,15 +4,13 @@
 //! As an H100 shows no latency of its own besides (data/h100), a line comes once those asked for before it have come.
 
 use sim_frontend::chip::InstructionCacheSpec;
+use sim_frontend::program::Pc;
 use sim_memory::hundredths::Hundredths;
+use sim_memory::recent_lines::RecentLines;
 use sim_memory::vocabulary::Cycle;
 
 use crate::code::Code;
 use crate::grid::Kernel;
-use crate::recent_lines::RecentLines;
-
-/// No operation's address: a warp comes from elsewhere.
-pub(super) const ANYWHERE: u32 = u32::MAX - 1;
 
 /// A line of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -42,9 +40,10 @@ impl Fetch {
     /// Empty caches.
     pub(super) fn new(spec: &InstructionCacheSpec) -> Self {
         let line_bytes = spec.line_bytes.max(1);
+        let sets = |bytes: u32, ways: u32| bytes / line_bytes / ways.max(1);
         Self {
-            first: RecentLines::new(spec.bytes, spec.ways, line_bytes),
-            second: RecentLines::new(spec.second_bytes, spec.second_ways, line_bytes),
+            first: RecentLines::new(sets(spec.bytes, spec.ways), spec.ways),
+            second: RecentLines::new(sets(spec.second_bytes, spec.second_ways), spec.second_ways),
             intervals: [spec.interval.times(1), spec.second_interval.times(1)],
             launched: (spec.launch_bytes / line_bytes).into(),
             grids: 0,
@@ -76,12 +75,13 @@ impl Fetch {
         }
     }
 
-    /// A warp comes to the operation at `pc`, from the one before it or from elsewhere: when its line of code is there, and those that
-    /// the operation before it extends over.
+    /// A warp comes to an operation behind another, or from elsewhere: when its line of code is there, and those that the operation
+    /// before it extends over.
     #[inline(never)]
-    pub(super) fn come_to(&mut self, code: &Code, pc: u32, from: u32, now: Cycle) -> Cycle {
+    pub(super) fn come_to(&mut self, code: &Code, from: Option<Pc>, pc: Pc, now: Cycle) -> Cycle {
         let line = code.line_of(pc);
-        let begin = if pc == from + 1 { (code.line_of(from) + 1).min(line) } else { line };
+        let before = from.filter(|from| from + 1 == pc);
+        let begin = before.map_or(line, |before| (code.line_of(before) + 1).min(line));
         let end = code.first_line + u64::from(code.line_count());
         let lines = code.first_line + u64::from(begin)..=code.first_line + u64::from(line);
         lines.fold(now, |at, line| at.max(self.line(line, end, now)))
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_empties_the_first_cache() {
+    fn what_the_first_cache_lacks_comes_from_the_second() {
         let mut fetch = fetch();
         times(&mut fetch, &[(0, 0), (1, 100), (2, 200)]);
         fetch.first.clear();

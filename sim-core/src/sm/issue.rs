@@ -8,7 +8,7 @@ use sim_memory::vocabulary::{Cycle, LaneMask, Scope, StateSpace};
 
 use super::accesses::{ALONE, InFlight, access_kind, physical, port};
 use super::ahead::prefetch_operands;
-use super::fetch::{ANYWHERE, Fetch};
+use super::fetch::Fetch;
 use super::next::{Next, next_issue};
 use super::recorder::Recorder;
 use super::stats::SmStats;
@@ -79,12 +79,8 @@ impl Issuer for Issue<'_> {
         if self.ahead {
             prefetch_operands(warp, next);
         }
-        let mut issue = next_issue(warp, blocks, &kernel.code, next, mask, earliest);
-        if next.line != decoded.line
-            && let Some(fetch) = self.fetch
-        {
-            issue = issue.fetched(fetch.come_to(&kernel.code, at, pc, now));
-        }
+        let issue = next_issue(warp, blocks, &kernel.code, next, mask, earliest);
+        let issue = issue.fetched(self.fetch, &kernel.code, Some((pc, decoded)), (at, next), now);
         (issue, next.unit, decoded.unit)
     }
 }
@@ -111,10 +107,8 @@ impl<P: Reconvergence> Sm<P> {
             Some(decoded) => {
                 let mut next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
                 // Who waited for memory has come to its line before.
-                if let Some(fetch) = &mut self.fetch
-                    && !matches!(old, Status::Memory | Status::Drain)
-                {
-                    next = next.fetched(fetch.come_to(code, pc, ANYWHERE, self.now));
+                if !matches!(old, Status::Memory | Status::Drain) {
+                    next = next.fetched(&mut self.fetch, code, None, (pc, decoded), self.now);
                 }
                 (next, decoded.unit)
             }
@@ -239,7 +233,7 @@ impl<P: Reconvergence> Sm<P> {
     #[inline(never)]
     fn arrived(&mut self, at: (usize, u32), split: SplitId, now: Cycle) {
         let earliest = now + 1 + self.charge();
-        self.after_issue(at, split, ANYWHERE, earliest, now);
+        self.after_issue(at, split, None, earliest, now);
         self.reschedule_touched(split, now, 1);
     }
 
@@ -293,13 +287,9 @@ impl<P: Reconvergence> Sm<P> {
             let at = resident.policy.pc(split);
             let (next, unit) = match kernel.code.decoded.get(at as usize) {
                 Some(following) => {
-                    let mut next =
-                        next_issue(warp, &resident.blocks, &kernel.code, following, mask, earliest);
-                    if following.line != decoded.line
-                        && let Some(fetch) = &mut self.fetch
-                    {
-                        next = next.fetched(fetch.come_to(&kernel.code, at, pc, now));
-                    }
+                    let next = next_issue(warp, &resident.blocks, &kernel.code, following, mask, earliest);
+                    let came = Some((pc, decoded));
+                    let next = next.fetched(&mut self.fetch, &kernel.code, came, (at, following), now);
                     (next, following.unit)
                 }
                 // The step reports it with its place.
@@ -397,7 +387,7 @@ impl<P: Reconvergence> Sm<P> {
                 if !self.resident.jobs.is_empty() {
                     self.queue_jobs(now);
                 }
-                self.after_issue((scheduler, place), split, pc, earliest, now);
+                self.after_issue((scheduler, place), split, Some(pc), earliest, now);
                 self.reschedule_touched(split, now, 1);
                 return Ok(());
             }
@@ -426,16 +416,16 @@ impl<P: Reconvergence> Sm<P> {
         match parked {
             Some(status @ (Status::Barrier | Status::Collective)) => self.park(split, status),
             Some(_) => {
-                self.after_issue((scheduler, place), split, pc, earliest, now);
+                self.after_issue((scheduler, place), split, Some(pc), earliest, now);
                 if self.status_of(scheduler, place, split) == Status::Dependency {
                     self.set_status(scheduler, split, Status::Dependency, Status::Sleep);
                 }
             }
             None if class == OpClass::Barrier => {
                 let earliest = now + Cycle::from(at_barrier.max(1) + fence);
-                self.after_issue((scheduler, place), split, pc, earliest, now);
+                self.after_issue((scheduler, place), split, Some(pc), earliest, now);
             }
-            None => self.after_issue((scheduler, place), split, pc, earliest, now),
+            None => self.after_issue((scheduler, place), split, Some(pc), earliest, now),
         }
         debug_assert_eq!(self.place(split), (scheduler, place));
         if self.resident.observed.is_some() {
@@ -457,13 +447,13 @@ impl<P: Reconvergence> Sm<P> {
         wait.saturating_add(self.barrier_latency)
     }
 
-    /// A split that issued the operation at `from` in this cycle looks for its next issue.
+    /// A split that issued the operation at `from` in this cycle, or came from elsewhere, looks for its next issue.
     #[inline(never)]
     fn after_issue(
         &mut self,
         (scheduler, place): (usize, u32),
         split: SplitId,
-        from: u32,
+        from: Option<u32>,
         earliest: Cycle,
         now: Cycle,
     ) {
@@ -478,13 +468,9 @@ impl<P: Reconvergence> Sm<P> {
         let pc = self.resident.policy.pc(split);
         let (next, unit) = match code.decoded.get(pc as usize) {
             Some(decoded) => {
-                let mut next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
-                if let Some(fetch) = &mut self.fetch
-                    && code.decoded.get(from as usize).is_none_or(|from| from.line != decoded.line)
-                {
-                    next = next.fetched(fetch.come_to(code, pc, from, now));
-                }
-                (next, decoded.unit)
+                let next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
+                let from = from.and_then(|from| Some((from, code.decoded.get(from as usize)?)));
+                (next.fetched(&mut self.fetch, code, from, (pc, decoded), now), decoded.unit)
             }
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),

@@ -1,8 +1,10 @@
 //! When a split can issue its next instruction.
 
+use sim_frontend::program::Pc;
 use sim_memory::vocabulary::{Cycle, LaneMask};
 
 use super::drains::drains;
+use super::fetch::Fetch;
 use crate::block::Block;
 use crate::code::{Code, DecodedOp, Drain};
 use crate::scoreboard::Readiness;
@@ -22,11 +24,23 @@ pub(super) enum Next {
 }
 
 impl Next {
-    /// The same for an operation whose line of code is there at `at`.
-    #[inline]
-    pub(super) fn fetched(self, at: Cycle) -> Self {
+    /// The same, not before the line of code of the operation `to` is there, to which a split comes behind `from`, or from elsewhere.
+    #[inline(always)]
+    pub(super) fn fetched(
+        self,
+        fetch: &mut Option<Box<Fetch>>,
+        code: &Code,
+        from: Option<(Pc, &DecodedOp)>,
+        to: (Pc, &DecodedOp),
+        now: Cycle,
+    ) -> Self {
+        if from.is_some_and(|(_, from)| from.line == to.1.line) {
+            return self;
+        }
+        let Some(fetch) = fetch else { return self };
+        let there = fetch.come_to(code, from.map(|(pc, _)| pc), to.0, now);
         match self {
-            Self::At(ready) if at > ready => Self::Fetch(at),
+            Self::At(ready) if there > ready => Self::Fetch(there),
             next => next,
         }
     }

@@ -138,23 +138,14 @@ impl<P: Reconvergence> Sm<P> {
         }
         let ready = state.ready_word(word);
         let new = match next {
-            Next::At(at) if at <= horizon => {
+            Next::At(at) | Next::Fetch(at) if at <= horizon => {
                 *ready |= bit;
                 Status::Ready
             }
-            Next::At(at) => {
+            Next::At(at) | Next::Fetch(at) => {
                 *ready &= !bit;
                 wheel.insert(at, scheduler, word, place % 64);
-                Status::Dependency
-            }
-            Next::Fetch(at) if at <= horizon => {
-                *ready |= bit;
-                Status::Ready
-            }
-            Next::Fetch(at) => {
-                *ready &= !bit;
-                wheel.insert(at, scheduler, word, place % 64);
-                Status::Fetch
+                if matches!(next, Next::Fetch(_)) { Status::Fetch } else { Status::Dependency }
             }
             Next::Memory | Next::Drain => {
                 *ready &= !bit;
