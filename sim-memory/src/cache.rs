@@ -61,7 +61,7 @@ impl Line {
 }
 
 /// Number of ways whose tags are compared at once.
-const CHUNK: usize = 4;
+const CHUNK: usize = 8;
 
 /// A 32-bit tag folded from the line's address, compared before the full tag.
 fn short(line: u64) -> u32 {
@@ -225,15 +225,11 @@ impl Cache {
         let mut base = first;
         for chunk in chunks {
             // All of a chunk without branches: the host compares several at once.
-            let mut equal = 0u32;
-            for (i, tag) in chunk.iter().enumerate() {
-                equal |= u32::from(*tag == wanted) << i;
-            }
-            while equal != 0 {
-                if let Some(i) = at(base + equal.trailing_zeros() as usize) {
+            if chunk.iter().fold(false, |any, tag| any | (*tag == wanted)) {
+                let found = chunk.iter().enumerate().filter(|(_, tag)| **tag == wanted);
+                if let Some(i) = found.map(|(i, _)| i).find_map(|i| at(base + i)) {
                     return Some(i);
                 }
-                equal &= equal - 1;
             }
             base += CHUNK;
         }
