@@ -12,6 +12,9 @@ const RUNS: &[&[&str]] = &[
     &["bfs", "--set", "n=512", "--chip", "gtx480"],
     &["vecadd", "--set", "n=20000", "--chip", "qv100"],
     &["producer_consumer", "--chip", "gtx480"],
+    // Operations of a split issue together here, up to the end of an epoch, unless everything is checked: the samples tell how many
+    // have been issued.
+    &["fmaloop", "--set", "n=40", "--chip", "gtx480", "--sample-every", "24"],
     // These differ where replies of one cycle take effect in the order of their delivery.
     &["vecadd", "--chip", "gtx480"],
     &["spmv", "--chip", "qv100"],
@@ -68,6 +71,23 @@ fn the_report_is_the_same_whatever_is_checked() {
         for check in ["off", "full"] {
             assert_eq!(without_check(&report(run, &["--check", check])), expected, "{run:?} {check}");
         }
+    }
+}
+
+/// Where a sampled run goes on without time depends on how much has been issued when a block ends, of which operations that
+/// were issued together with an earlier one may be none.
+#[test]
+fn a_sampled_run_is_the_same_for_any_epoch_and_check() {
+    let run = ["fmaloop", "--set", "n=64", "--set", "blocks=1000", "--chip", "gtx480", "--sample"];
+    let values = |more: &[&str]| {
+        let mut report: serde_json::Value = serde_json::from_str(&report(&run, more)).expect("JSON");
+        report.as_object_mut().expect("an object").remove("check");
+        report
+    };
+    let expected = values(&[]);
+    assert!(expected["kernels"][0]["sampled"]["timed_blocks"].as_u64().is_some_and(|timed| timed < 1000));
+    for more in [["--check", "full"], ["--epoch", "1"]] {
+        assert_eq!(values(&more), expected, "{more:?}");
     }
 }
 

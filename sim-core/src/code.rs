@@ -7,12 +7,13 @@ use sim_frontend::form::{BarrierKind, BulkWay};
 use sim_frontend::isa::UnitClass;
 use sim_frontend::isa_cost::IsaCosts;
 use sim_frontend::program::{Exposed, Extra, MAX_SLOTS, MbarrierOp, Op, OpClass, Pc, Pred, Program, Row};
-use sim_memory::vocabulary::{Scope, Semantics, StateSpace, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, LaneMask, Scope, Semantics, StateSpace, WARP_LANES};
 
 use crate::instruction_set::InstructionSet;
 use crate::lanes::{self, LaneFn, resolve};
 use crate::reconvergence::plan::Plan;
 use crate::registers::LaneRow;
+use crate::scoreboard::{Readiness, Scoreboard};
 
 /// What an operation must wait for besides its registers [thr-membar].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct DecodedOp {
     pub class: OpClass,
     /// Functional unit class ([`UnitClass`](sim_frontend::isa::UnitClass) as a number).
     pub unit: u8,
+    /// Where a split waits for its issue.
+    pub queue: Queue,
     /// What else is true of it.
     traits: Traits,
     /// The low bits of the number of its line of code, of the machine instruction it begins with; 0 where the chip has no instruction
@@ -78,6 +81,30 @@ pub struct DecodedOp {
     pub base_pc: u32,
 }
 
+/// Where a split waits for the issue of an operation: the class of its unit, and whether a run can begin with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
+pub struct Queue(u8);
+
+impl Queue {
+    const LEADS: u8 = 128;
+
+    fn new(unit: u8, leads: bool) -> Self {
+        Self(unit | if leads { Self::LEADS } else { 0 })
+    }
+
+    /// The class of the unit.
+    #[inline(always)]
+    pub fn unit(self) -> usize {
+        usize::from(self.0 & !Self::LEADS)
+    }
+
+    /// The operation and the next one are quick, and the next one does not wait for its results.
+    #[inline(always)]
+    pub fn leads(self) -> bool {
+        self.0 & Self::LEADS != 0
+    }
+}
+
 /// What is true of an operation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traits(u8);
@@ -91,6 +118,8 @@ impl Traits {
     const WORDS: Self = Self(4);
     /// Its guard is the negation of the source instruction's: the source branch is taken by the threads for which it is false.
     const INVERTED: Self = Self(8);
+    /// It is a quick one.
+    const QUICK: Self = Self(16);
 
     /// These and, if `also`, others.
     fn and(self, others: Self, also: bool) -> Self {
@@ -137,6 +166,27 @@ impl DecodedOp {
         self.traits.are(Traits::INVERTED)
     }
 
+    /// True if it is a data operation of one cycle, and the next one is of its line of code and waits for its slots only.
+    #[inline(always)]
+    pub fn quick(&self) -> bool {
+        self.traits.are(Traits::QUICK)
+    }
+
+    /// When it can issue for `lanes` as far as its slots are concerned, not before `earliest`.
+    #[inline(always)]
+    pub fn readiness(&self, board: &Scoreboard, lanes: LaneMask, earliest: Cycle) -> Readiness {
+        board.readiness_of(&self.slots, self.slots_used, lanes, earliest)
+    }
+
+    /// Its results are ready at `ready`.
+    #[inline(always)]
+    pub fn write(&self, board: &mut Scoreboard, lanes: LaneMask, now: Cycle, ready: Cycle) {
+        match self.slots_written {
+            1 => board.write_one(self.slots[0], lanes, now, ready),
+            _ => board.write(self.written(), lanes, now, ready),
+        }
+    }
+
     /// True if the operation may change control flow.
     #[inline]
     pub fn control(&self) -> bool {
@@ -160,6 +210,15 @@ impl DecodedOp {
     pub fn blocking(&self) -> &[u16] {
         &self.blocking[..usize::from(self.blocking_used)]
     }
+}
+
+/// The slots of `op`, behind them the one that is never pending.
+fn padded(op: &Op, program: &Program) -> [u16; MAX_SLOTS] {
+    let mut slots = op.slots;
+    if let Some(rest) = slots.get_mut(usize::from(op.slots_used)..) {
+        rest.fill(program.registers + program.predicates);
+    }
+    slots
 }
 
 /// The slots that `op` blocks while its access is in flight.
@@ -340,6 +399,7 @@ impl Code {
                         OpClass::Wgmma => UnitClass::Control as u8,
                         _ => cost.map_or(0, |c| c.unit as u8),
                     },
+                    queue: Queue::default(),
                     traits: Traits::default()
                         .and(Traits::INJECTED, info.injected)
                         .and(Traits::BOOKKEEPING, info.injected || info.by_hand)
@@ -365,7 +425,7 @@ impl Code {
                         .min(u32::from(u16::MAX)) as u16,
                     slots_used: op.slots_used,
                     slots_written: op.slots_written,
-                    slots: op.slots,
+                    slots: padded(op, &program),
                     blocking,
                     blocking_used,
                     base_pc: info.base_pc,
@@ -418,7 +478,31 @@ impl Code {
         for pc in 0..code.decoded.len() {
             code.decoded[pc].line = code.line_of(pc as Pc) as u16;
         }
+        code.find_quick();
         code
+    }
+
+    /// Finds the quick operations: data operations that take one cycle of their scheduler and their unit, and that another one
+    /// follows which is in the same line of code and waits for nothing but its slots. One leads if the next one is quick too and
+    /// does not use its results.
+    fn find_quick(&mut self) {
+        for at in (0..self.decoded.len()).rev() {
+            let op = &self.decoded[at];
+            let data = op.lane.is_some() && op.class == OpClass::Data && !op.bookkeeping();
+            let once = (op.machine_operations, op.initiation) == (1, 1);
+            let Some(next) = self.decoded.get(at + 1) else {
+                self.decoded[at].queue = Queue::new(op.unit, false);
+                continue;
+            };
+            // The check of an operation that is not of the source looks where it is.
+            let checks = next.base_pc == op.base_pc + 1 || next.injected();
+            let quick = data && once && checks && next.line == op.line && next.drain == Drain::None;
+            let waits = op.latency > 1 && op.written().iter().any(|slot| next.slots().contains(slot));
+            let leads = quick && next.quick() && !waits;
+            let op = &mut self.decoded[at];
+            op.queue = Queue::new(op.unit, leads);
+            op.traits = op.traits.and(Traits::QUICK, quick);
+        }
     }
 
     /// The line of code that an operation begins in.

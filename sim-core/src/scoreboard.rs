@@ -24,6 +24,9 @@ pub enum Readiness {
     Memory,
 }
 
+/// Slots of most operations.
+pub const FEW: usize = 4;
+
 /// The scoreboard of one warp.
 #[derive(Clone, Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Scoreboard {
@@ -31,10 +34,10 @@ pub struct Scoreboard {
 }
 
 impl Scoreboard {
-    /// Clears it for a program with `slots` registers and predicates.
+    /// Clears it for a program with `slots` registers and predicates. The slot behind them is never pending.
     pub fn reset(&mut self, slots: usize) {
         self.slots.clear();
-        self.slots.resize(slots, Pending::default());
+        self.slots.resize(slots + 1, Pending::default());
     }
 
     /// Where the state of a register or predicate lies, to ask the host for it ahead of time.
@@ -61,6 +64,40 @@ impl Scoreboard {
         if memory != 0 { Readiness::Memory } else { Readiness::At(at) }
     }
 
+    /// As [`readiness`](Self::readiness), for the first `used` of slots; those behind them, up to [`FEW`], are such as are never pending.
+    #[inline(always)]
+    pub fn readiness_of<const N: usize>(
+        &self,
+        slots: &[u16; N],
+        used: u8,
+        lanes: LaneMask,
+        earliest: Cycle,
+    ) -> Readiness {
+        const { assert!(N >= FEW) }
+        let mut at = earliest;
+        let mut memory = 0;
+        let mut take = |slot: u16| {
+            let pending = &self.slots[usize::from(slot)];
+            memory |= pending.memory;
+            if pending.ready > at && pending.lanes & lanes != 0 {
+                at = pending.ready;
+            }
+        };
+        // As many each time: loops that the compiler unrolls.
+        for slot in &slots[..FEW / 2] {
+            take(*slot);
+        }
+        if usize::from(used) > FEW / 2 {
+            for slot in &slots[FEW / 2..FEW] {
+                take(*slot);
+            }
+        }
+        if usize::from(used) > FEW {
+            slots.iter().take(used.into()).skip(FEW).for_each(|slot| take(*slot));
+        }
+        if memory & lanes != 0 { Readiness::Memory } else { Readiness::At(at) }
+    }
+
     /// Those of `lanes` for which memory has not released all of `slots`.
     pub fn blocked(&self, slots: &[u16], lanes: LaneMask) -> LaneMask {
         slots.iter().fold(0, |blocked, &slot| blocked | self.slots[usize::from(slot)].memory) & lanes
@@ -71,14 +108,20 @@ impl Scoreboard {
     #[inline]
     pub fn write(&mut self, slots: &[u16], lanes: LaneMask, now: Cycle, ready: Cycle) {
         for &slot in slots {
-            let pending = &mut self.slots[usize::from(slot)];
-            if pending.ready <= now {
-                pending.ready = ready;
-                pending.lanes = lanes;
-            } else {
-                pending.ready = pending.ready.max(ready);
-                pending.lanes |= lanes;
-            }
+            self.write_one(slot, lanes, now, ready);
+        }
+    }
+
+    /// The same for one slot.
+    #[inline(always)]
+    pub fn write_one(&mut self, slot: u16, lanes: LaneMask, now: Cycle, ready: Cycle) {
+        let pending = &mut self.slots[usize::from(slot)];
+        if pending.ready <= now {
+            pending.ready = ready;
+            pending.lanes = lanes;
+        } else {
+            pending.ready = pending.ready.max(ready);
+            pending.lanes |= lanes;
         }
     }
 
@@ -141,6 +184,29 @@ mod tests {
         board.write(&[0], 0b01, 10, 12);
         // Still pending for another lane: the later cycle holds for both.
         assert_eq!(board.readiness(&[0], 0b01, 11), Readiness::At(18));
+    }
+
+    #[test]
+    fn slots_behind_those_used_are_never_pending() {
+        for slots in 0..12u16 {
+            let mut board = Scoreboard::default();
+            board.reset(slots.into());
+            (0..slots).for_each(|slot| board.write_one(slot, u32::MAX, 0, 10 + Cycle::from(slot)));
+            for used in 0..=slots as u8 {
+                let padded: [u16; 12] =
+                    std::array::from_fn(|i| if i < used.into() { i as u16 } else { slots });
+                let expected = board.readiness(&padded[..used.into()], 0b10, 5);
+                assert_eq!(board.readiness_of(&padded, used, 0b10, 5), expected, "{used} of {slots}");
+                assert_eq!(expected, Readiness::At(if used == 0 { 5 } else { 9 + Cycle::from(used) }));
+                // The last of them waits for memory, for one lane.
+                if let Some(last) = slots.checked_sub(1).filter(|last| *last < used.into()) {
+                    board.block(&[last], 0b10);
+                    assert_eq!(board.readiness_of(&padded, used, 0b10, 5), Readiness::Memory);
+                    assert_eq!(board.readiness_of(&padded, used, 0b01, 5), expected);
+                    board.release(&[last], 0b10);
+                }
+            }
+        }
     }
 
     /// Program 4.6 (`writeToRegs; yield; releaseRegs; end;`) literally: every result in flight is

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-use sim_memory::vocabulary::Cycle;
+use sim_memory::vocabulary::{Cycle, NEVER};
 
 use crate::sm::scheduler::MAX_SCHEDULERS;
 
@@ -42,9 +42,6 @@ pub struct Wheel {
     /// The first cycle of `far`.
     far_next: Cycle,
 }
-
-/// The cycle of an event that never occurs.
-const NEVER: Cycle = Cycle::MAX;
 
 /// The slot of a cycle in the rings.
 #[inline(always)]
@@ -136,18 +133,22 @@ impl Wheel {
         self.far_next = self.far.peek().map_or(NEVER, |Reverse((at, ..))| *at);
     }
 
-    /// The next cycle on which something wakes.
+    /// The next cycle on which something wakes; [`NEVER`] if nothing does.
     #[inline(always)]
-    pub fn next(&self) -> Option<Cycle> {
+    pub fn first(&self) -> Cycle {
         let [low, high] = self.occupied;
-        let next = if low | high != 0 {
-            let occupied = u128::from(low) | u128::from(high) << 64;
-            let turned = occupied.rotate_right(slot_of(self.now) as u32);
-            self.far_next.min(self.now + Cycle::from(turned.trailing_zeros()))
-        } else {
-            self.far_next
-        };
-        (next != NEVER).then_some(next)
+        if low | high == 0 {
+            return self.far_next;
+        }
+        let occupied = u128::from(low) | u128::from(high) << 64;
+        let turned = occupied.rotate_right(slot_of(self.now) as u32);
+        self.far_next.min(self.now + Cycle::from(turned.trailing_zeros()))
+    }
+
+    /// The same; `None` if nothing wakes.
+    pub fn next(&self) -> Option<Cycle> {
+        let first = self.first();
+        (first != NEVER).then_some(first)
     }
 
     /// Gives scheduler and place of what wakes before `until`, as far as the rings know; only the

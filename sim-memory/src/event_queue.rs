@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-use crate::vocabulary::Cycle;
+use crate::vocabulary::{Cycle, NEVER};
 
 /// Bits of an event's insertion number within its key; the other bits hold its source.
 const NUMBER_BITS: u32 = 40;
@@ -17,6 +17,8 @@ pub struct EventQueue<T> {
     sorted: VecDeque<Entry<T>>,
     /// Number of events inserted so far.
     inserted: u64,
+    /// The cycle of the first event; `NEVER` if there is none.
+    first: Cycle,
 }
 
 /// An event with its key: cycle, source and number in one word, so that one comparison orders them.
@@ -34,7 +36,7 @@ impl<T> Entry<T> {
 
 impl<T> Default for EventQueue<T> {
     fn default() -> Self {
-        Self { sorted: VecDeque::new(), inserted: 0 }
+        Self { sorted: VecDeque::new(), inserted: 0, first: NEVER }
     }
 }
 
@@ -45,6 +47,7 @@ impl<T> EventQueue<T> {
         debug_assert!(source < 1 << (64 - NUMBER_BITS) && self.inserted < 1 << NUMBER_BITS);
         let order = u64::from(source) << NUMBER_BITS | self.inserted;
         self.inserted += 1;
+        self.first = self.first.min(at);
         let entry = Entry { key: u128::from(at) << 64 | u128::from(order), event };
         match self.sorted.back() {
             Some(last) if last.key > entry.key => self.insert(entry),
@@ -62,23 +65,31 @@ impl<T> EventQueue<T> {
     /// The cycle of the first event; `None` if the queue is empty.
     #[inline]
     pub fn next(&self) -> Option<Cycle> {
-        self.sorted.front().map(Entry::at)
+        (self.first != NEVER).then_some(self.first)
+    }
+
+    /// The cycle of the first event; [`NEVER`] if the queue is empty.
+    #[inline(always)]
+    pub fn first(&self) -> Cycle {
+        self.first
     }
 
     /// Removes the first event and returns it with its cycle, unless its cycle is after `now`.
     #[inline]
     pub fn pop(&mut self, now: Cycle) -> Option<(Cycle, T)> {
-        if self.next()? > now {
+        if self.first > now {
             return None;
         }
-        self.sorted.pop_front().map(|entry| (entry.at(), entry.event))
+        let entry = self.sorted.pop_front()?;
+        self.first = self.sorted.front().map_or(NEVER, Entry::at);
+        Some((entry.at(), entry.event))
     }
 
     /// Removes all events; those inserted from now on are counted from the first.
     pub fn reset(&mut self) {
-        let Self { sorted, inserted } = self;
+        let Self { sorted, inserted, first } = self;
         sorted.clear();
-        *inserted = 0;
+        (*inserted, *first) = (0, NEVER);
     }
 
     /// True if no event is queued.
@@ -110,6 +121,8 @@ mod tests {
             let expected: Vec<(u64, usize)> = sorted.into_iter().map(|number| (events[number].0, number)).collect();
             let came: Vec<(u64, usize)> = std::iter::from_fn(|| queue.pop(until)).collect();
             prop_assert_eq!(queue.is_empty(), came.len() == events.len());
+            let left = events.iter().map(|(at, _)| *at).filter(|at| *at > until).min();
+            prop_assert_eq!((queue.next(), queue.first()), (left, left.unwrap_or(NEVER)));
             prop_assert_eq!(came, expected);
         }
     }

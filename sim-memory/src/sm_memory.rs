@@ -27,7 +27,7 @@ use crate::port::{AccessId, RegisterPort};
 use crate::priority::{Policy, Priority};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
-use crate::vocabulary::{CacheHint, Cycle, LaneMask, ScalarType, Scope, StateSpace, WARP_LANES};
+use crate::vocabulary::{CacheHint, Cycle, LaneMask, NEVER, ScalarType, Scope, StateSpace, WARP_LANES};
 use latency::{Kind, Latencies, Level};
 pub use stats::{Asked, SmMemoryStats};
 
@@ -297,18 +297,15 @@ impl SmMemory {
     /// The cycle of the next event; `None` if there is none.
     #[inline]
     pub fn next_event(&self) -> Option<Cycle> {
-        let mut next = self.events.next();
-        let mut take = |at: Cycle| next = Some(next.map_or(at, |n| n.min(at)));
-        if let Some(at) = self.replies.next() {
-            take(at);
-        }
-        if let Some(at) = self.accepted.next() {
-            take(at);
-        }
-        if !self.lsu.is_empty() && !self.lsu_blocked {
-            take(self.lsu_free);
-        }
-        next
+        let first = self.first_event();
+        (first != NEVER).then_some(first)
+    }
+
+    /// The cycle of the next event; [`NEVER`] if there is none.
+    #[inline(always)]
+    pub fn first_event(&self) -> Cycle {
+        let queued = self.events.first().min(self.replies.first()).min(self.accepted.first());
+        if self.lsu.is_empty() || self.lsu_blocked { queued } else { queued.min(self.lsu_free) }
     }
 
     /// Processes all events before `until`, in the order of their cycles.

@@ -13,6 +13,9 @@ pub type LaneMask = u32;
 /// A time in cycles of the owner's clock domain.
 pub type Cycle = u64;
 
+/// The cycle of an event that does not occur.
+pub const NEVER: Cycle = Cycle::MAX;
+
 /// A PTX state space (PTX ISA "State Spaces"); `Generic` is an address not yet resolved to one.
 #[derive(
     Clone,

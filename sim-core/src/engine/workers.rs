@@ -8,7 +8,7 @@ use sim_frontend::diagnostic::Diagnostic;
 use sim_memory::messages::Reply;
 use sim_memory::messages::Request;
 use sim_memory::partition::Partition;
-use sim_memory::vocabulary::Cycle;
+use sim_memory::vocabulary::{Cycle, NEVER};
 
 use super::dispatcher::Dispatcher;
 use super::exchange::Exchange;
@@ -69,9 +69,6 @@ pub(super) struct Worker<P> {
     /// Indices in `next` of the components that ran in this epoch.
     ran: Vec<usize>,
 }
-
-/// The event cycle of a component without events.
-const NEVER: Cycle = Cycle::MAX;
 
 #[derive(Default)]
 struct Homes {

@@ -60,7 +60,7 @@ impl<P: Reconvergence> Sm<P> {
         let at = self.stands_at(leader);
         let mut taken: LaneMask = self.resident.policy.mask(leader);
         let home = self.resident.warp_of(leader);
-        let unit = self.unit_of[leader];
+        let unit = self.queue_of[leader].unit();
         let others: Vec<SplitId> = (0..self.schedulers)
             .flat_map(|s| bits(self.scheduler_states[s].ready_words()).map(move |place| (s, place)))
             .map(|(s, place)| self.split_at(s, place))
@@ -69,7 +69,7 @@ impl<P: Reconvergence> Sm<P> {
             .collect();
         self.issue(scheduler, place, now)?;
         for other in others {
-            let memory = usize::from(unit) == self.load_store;
+            let memory = unit == self.load_store;
             if memory && !self.memory.accepting() {
                 break;
             }

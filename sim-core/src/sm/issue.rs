@@ -12,9 +12,10 @@ use super::fetch::Fetch;
 use super::next::{Next, next_issue};
 use super::recorder::Recorder;
 use super::stats::SmStats;
+use super::straight::Run;
 use super::units::Units;
 use super::{Notice, Sm, Status, Tells};
-use crate::code::{Drain, acquires};
+use crate::code::{Drain, Queue, acquires};
 use crate::counts::source_lanes;
 use crate::error::Fault;
 use crate::execute::{Executed, Issuer, Step, Stepped, Timing};
@@ -40,8 +41,8 @@ struct Issue<'s> {
 }
 
 impl Issuer for Issue<'_> {
-    /// When the next operation of the split can issue, its unit, and that of the one executed.
-    type Issued = (Next, u8, u8);
+    /// When the next operation of the split can issue, its queue, and that of the one executed.
+    type Issued = (Next, Queue, Queue);
 
     #[inline(always)]
     fn now(&self) -> Cycle {
@@ -49,7 +50,7 @@ impl Issuer for Issue<'_> {
     }
 
     #[inline(always)]
-    fn executed(self, data: Executed<'_>) -> (Next, u8, u8) {
+    fn executed(self, data: Executed<'_>) -> (Next, Queue, Queue) {
         let Executed { warp, w, blocks, kernel, decoded, mask, exec, timing } = data;
         let Timing { jump, arrived, latency, occupancy, turns } = timing;
         let Self { now, pc, .. } = self;
@@ -69,19 +70,19 @@ impl Issuer for Issue<'_> {
             self.units.occupy(usize::from(decoded.unit), self.scheduler, now, occupancy);
             self.units.issue(self.scheduler, now, decoded.machine_operations);
         }
-        warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
+        decoded.write(&mut warp.board, exec, now, now + Cycle::from(latency));
         let (at, earliest) = match jump {
             Some(target) => (target, now + self.branch_latency),
             None => (pc + 1, now + 1),
         };
         let next = kernel.code.decoded.get(at as usize).filter(|_| !arrived);
-        let Some(next) = next else { return (Next::At(now + 1), decoded.unit, decoded.unit) };
+        let Some(next) = next else { return (Next::At(now + 1), decoded.queue, decoded.queue) };
         if self.ahead {
             prefetch_operands(warp, next);
         }
         let issue = next_issue(warp, blocks, &kernel.code, next, mask, earliest);
         let issue = issue.fetched(self.fetch, &kernel.code, Some((pc, decoded)), (at, next), now);
-        (issue, next.unit, decoded.unit)
+        (issue, next.queue, decoded.queue)
     }
 }
 
@@ -103,19 +104,19 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let pc = self.resident.policy.pc(split);
-        let (next, unit) = match code.decoded.get(pc as usize) {
+        let (next, queue) = match code.decoded.get(pc as usize) {
             Some(decoded) => {
                 let mut next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
                 // Who waited for memory has come to its line before.
                 if !matches!(old, Status::Memory | Status::Drain) {
                     next = next.fetched(&mut self.fetch, code, None, (pc, decoded), self.now);
                 }
-                (next, decoded.unit)
+                (next, decoded.queue)
             }
             // The step reports it with its place.
-            None => (Next::At(horizon), self.unit_of[split]),
+            None => (Next::At(horizon), self.queue_of[split]),
         };
-        self.requeue(scheduler, place, split, (old, self.unit_of[split]), next, unit, horizon);
+        self.requeue(scheduler, place, split, (old, self.queue_of[split]), next, queue, horizon);
     }
 
     /// A split that waits only for writes of its block, before a fence or release of device scope,
@@ -145,6 +146,12 @@ impl<P: Reconvergence> Sm<P> {
     pub(super) fn issue(&mut self, scheduler: usize, place: u32, now: Cycle) -> Result<(), Box<Fault>> {
         let split = self.split_at(scheduler, place);
         debug_assert!(self.unit_agrees(scheduler, place, split), "sets of units follow the splits");
+        if now < self.runs_until
+            && self.queue_of[split].leads()
+            && self.run_on_for_host(Run { scheduler, place, split, now })
+        {
+            return Ok(());
+        }
         let (w, pc) = (self.resident.warp_of(split), self.resident.policy.pc(split));
         let occupies = !(P::FORMS_WARPS && self.following);
         let branch_latency = self.branch_latency.max(1).into();
@@ -165,14 +172,14 @@ impl<P: Reconvergence> Sm<P> {
         };
         let step = resident.step(split, issue);
         match step {
-            Ok(Stepped::Data((next, unit, old))) => {
+            Ok(Stepped::Data((next, queue, old))) => {
                 let before = if P::FORMS_WARPS {
                     self.issued_as(scheduler, place, split)
                 } else {
                     (Status::Ready, old)
                 };
                 // Readiness at the next cycle is readiness now: this scheduler has issued.
-                self.requeue(scheduler, place, split, before, next, unit, now + 1);
+                self.requeue(scheduler, place, split, before, next, queue, now + 1);
                 Ok(())
             }
             Ok(Stepped::Arrived(_)) => {
@@ -250,7 +257,7 @@ impl<P: Reconvergence> Sm<P> {
         let Some((_, sets)) = self.scheduler_states[scheduler].words().nth(place as usize / 64) else {
             return false;
         };
-        let own = usize::from(self.unit_of[split]);
+        let own = self.queue_of[split].unit();
         sets.iter().enumerate().all(|(class, set)| (set >> (place % 64) & 1 == 1) == (class == own))
     }
 
@@ -285,17 +292,17 @@ impl<P: Reconvergence> Sm<P> {
             self.park(split, Status::Absent);
         } else {
             let at = resident.policy.pc(split);
-            let (next, unit) = match kernel.code.decoded.get(at as usize) {
+            let (next, queue) = match kernel.code.decoded.get(at as usize) {
                 Some(following) => {
                     let next = next_issue(warp, &resident.blocks, &kernel.code, following, mask, earliest);
                     let came = Some((pc, decoded));
                     let next = next.fetched(&mut self.fetch, &kernel.code, came, (at, following), now);
-                    (next, following.unit)
+                    (next, following.queue)
                 }
                 // The step reports it with its place.
                 None => (Next::At(now + 1), before.1),
             };
-            self.requeue(scheduler, place, split, before, next, unit, now + 1);
+            self.requeue(scheduler, place, split, before, next, queue, now + 1);
         }
         if self.resident.observed.is_some() {
             self.log_barriers(now);
@@ -466,27 +473,27 @@ impl<P: Reconvergence> Sm<P> {
         let warp = &self.resident.warps[self.resident.warp_of(split)];
         let code = &self.resident.kernels[warp.kernel].code;
         let pc = self.resident.policy.pc(split);
-        let (next, unit) = match code.decoded.get(pc as usize) {
+        let (next, queue) = match code.decoded.get(pc as usize) {
             Some(decoded) => {
                 let next = next_issue(warp, &self.resident.blocks, code, decoded, mask, earliest);
                 let from = from.and_then(|from| Some((from, code.decoded.get(from as usize)?)));
-                (next.fetched(&mut self.fetch, code, from, (pc, decoded), now), decoded.unit)
+                (next.fetched(&mut self.fetch, code, from, (pc, decoded), now), decoded.queue)
             }
             // The step reports it with its place.
             None => (Next::At(horizon), before.1),
         };
-        self.requeue(scheduler, place, split, before, next, unit, horizon);
+        self.requeue(scheduler, place, split, before, next, queue, horizon);
     }
 
     /// Status and unit of a split while it issues: it is ready, but for a part just carved out of
     /// another.
     #[inline(always)]
-    fn issued_as(&self, scheduler: usize, place: u32, split: SplitId) -> (Status, u8) {
+    fn issued_as(&self, scheduler: usize, place: u32, split: SplitId) -> (Status, Queue) {
         if P::FORMS_WARPS && self.following {
-            return (self.status_of(scheduler, place, split), self.unit_of[split]);
+            return (self.status_of(scheduler, place, split), self.queue_of[split]);
         }
         debug_assert_eq!(self.status_of(scheduler, place, split), Status::Ready);
-        (Status::Ready, self.unit_of[split])
+        (Status::Ready, self.queue_of[split])
     }
 
     pub(super) fn park(&mut self, split: SplitId, status: Status) {
@@ -548,6 +555,7 @@ impl<P: Reconvergence> Sm<P> {
         let grid_id = self.resident.kernels[block.kernel].grid_id;
         let number = block.number;
         let issued = self.stats.kernels.get(grid_id as usize).map_or(0, |counts| counts.warp_instructions);
+        let issued = issued - self.issued_early(grid_id, now);
         self.notices.push(Notice { grid_id, what: Tells::Ended, number, at: now, issued });
         if let Some(timeline) = self.timeline() {
             timeline.block_ends(slot as u32, now);

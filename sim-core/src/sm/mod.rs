@@ -22,6 +22,7 @@ mod scheduler_state;
 pub mod states;
 pub mod stats;
 mod status;
+mod straight;
 pub mod timeline;
 mod tma;
 pub mod units;
@@ -35,14 +36,14 @@ use sim_frontend::isa::UnitClass;
 use sim_memory::messages::Reply;
 use sim_memory::messages::Request;
 use sim_memory::sm_memory::SmMemory;
-use sim_memory::vocabulary::Cycle;
+use sim_memory::vocabulary::{Cycle, NEVER};
 
 use accesses::{Accesses, port};
 use scheduler::{MAX_SCHEDULERS, WarpScheduler};
-use scheduler_state::SchedulerState;
+use scheduler_state::{ByUnit, SchedulerState};
 use states::Status;
 use stats::{STALLS, SmStats};
-use units::Units;
+use units::{ROOM, Units};
 
 use self::fetch::Fetch;
 use self::network::Network;
@@ -50,6 +51,7 @@ use self::recorder::Recorder;
 use self::timeline::Timeline;
 use self::tma::Tma;
 use crate::by_split::BySplit;
+use crate::code::Queue;
 use crate::error::Fault;
 use crate::execute::{ConstantCache, Resident, World};
 use crate::grid::Kernel;
@@ -144,7 +146,7 @@ pub struct Sm<P> {
     /// Where splits are. `Dependency` are those that the wheel wakes, whether or not it has: which of
     /// them are ready, the schedulers know.
     status: BySplit<Status, P>,
-    unit_of: BySplit<u8, P>,
+    queue_of: BySplit<Queue, P>,
     schedulers: usize,
     /// log2 of the schedulers, where it is a whole number.
     scheduler_shift: Option<u32>,
@@ -174,6 +176,12 @@ pub struct Sm<P> {
     load_store: usize,
     #[borsh(serialize_with = "sim_memory::links::named", deserialize_with = "sim_memory::links::linked")]
     instruction_set: InstructionSet,
+    /// Schedulers that have had their turn in this cycle, the one that issues among them.
+    #[borsh(skip)]
+    turned: usize,
+    /// Operations that follow one another are issued together before this cycle.
+    #[borsh(skip)]
+    runs_until: Cycle,
     /// What issues now belongs to a formed warp whose leader has the issue slot.
     following: bool,
     /// Memory of the host is asked for ahead of its use.
@@ -231,7 +239,7 @@ impl<P: Reconvergence> Sm<P> {
             scheduler_states: Box::new(std::array::from_fn(state)),
             wheel: Wheel::new(schedulers, words),
             status: BySplit::new(warps, Status::Absent),
-            unit_of: BySplit::new(warps, 0),
+            queue_of: BySplit::new(warps, Queue::default()),
             schedulers,
             scheduler_shift: schedulers.is_power_of_two().then(|| schedulers.trailing_zeros()),
             local_shift,
@@ -256,6 +264,8 @@ impl<P: Reconvergence> Sm<P> {
             ahead: ahead::pays(chip),
             dual_issue: chip.sm.issue_width > 1,
             recorder: None,
+            turned: 0,
+            runs_until: 0,
             following: false,
             coming: Vec::new(),
             product_reads: (0, 0),
@@ -351,6 +361,7 @@ impl<P: Reconvergence> Sm<P> {
 
     #[inline(always)]
     fn run_here(&mut self, until: Cycle) -> Result<(), Box<Fault>> {
+        self.runs_until = if self.runs_on() { until } else { 0 };
         while let Some(cycle) = self.next
             && cycle < until
         {
@@ -390,13 +401,13 @@ impl<P: Reconvergence> Sm<P> {
     /// Everything that happens here on cycle `now`: arrivals, memory, wake-ups, issues.
     #[inline(always)]
     fn cycle(&mut self, now: Cycle) -> Result<(), Box<Fault>> {
-        self.now = now;
+        (self.now, self.turned) = (now, 0);
         while self.inbox.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, message)) = self.inbox.pop_front() {
                 self.receive(message)?;
             }
         }
-        if self.memory.next_event().is_some_and(|at| at <= now) {
+        if self.memory.first_event() <= now {
             self.advance_memory(now)?;
         }
         if let Some(slot) = self.wheel.turn(now) {
@@ -416,6 +427,7 @@ impl<P: Reconvergence> Sm<P> {
         }
         let mut issued = false;
         for scheduler in 0..self.schedulers {
+            self.turned = scheduler + 1;
             if let Some(place) = self.pick(scheduler, now) {
                 if P::FORMS_WARPS && self.resident.policy.forms_warps() {
                     self.issue_formed(scheduler, place, now)?;
@@ -429,10 +441,10 @@ impl<P: Reconvergence> Sm<P> {
             }
         }
         // After all of them: an issue may wake a split of a scheduler that had its turn.
-        let issue_next = self.any_ready();
+        let from = self.ready_from();
         // Where something issued, something ready most often finds its unit free on the next
         // cycle, and looking there costs less than finding out.
-        self.next = if issue_next && issued { Some(now + 1) } else { self.next_after(now, issue_next) };
+        self.next = if from <= now + 1 && issued { Some(now + 1) } else { self.next_after(now, from) };
         Ok(())
     }
 
@@ -449,55 +461,82 @@ impl<P: Reconvergence> Sm<P> {
         }
     }
 
-    /// A split is ready.
+    /// The first cycle from which a scheduler that has a ready split has not issued yet; none where no split is ready.
     #[inline(always)]
+    fn ready_from(&self) -> Cycle {
+        let states = &self.scheduler_states[..self.schedulers];
+        let mut from = NEVER;
+        for state in states {
+            if state.ready != 0 || self.live > 1 && state.more.iter().any(|(ready, _)| *ready != 0) {
+                from = from.min(state.accounted);
+            }
+        }
+        from
+    }
+
+    /// A split is ready.
     fn any_ready(&self) -> bool {
         let states = &self.scheduler_states[..self.schedulers];
         states.iter().any(|state| state.ready != 0)
             || self.live > 1 && states.iter().any(|state| state.more.iter().any(|(ready, _)| *ready != 0))
     }
 
-    fn next_after(&mut self, now: Cycle, ready: bool) -> Option<Cycle> {
-        let mut next = self.wheel.next();
-        let mut take = |at: Option<Cycle>| {
-            next = match (next, at) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-        };
-        if ready {
-            take(self.issuable_from(now));
+    /// The next cycle after `now` on which something happens; a split is ready for a scheduler that has not issued up to `from`.
+    #[inline(always)]
+    fn next_after(&mut self, now: Cycle, from: Cycle) -> Option<Cycle> {
+        let mut next = self.wheel.first().min(self.memory.first_event());
+        if let Some((at, _)) = self.inbox.front() {
+            next = next.min(*at);
         }
-        take(self.memory.next_event());
-        take(self.inbox.front().map(|(at, _)| *at));
-        next.map(|at| at.max(now + 1))
+        if from < next {
+            next = next.min(self.issuable_from(now));
+        }
+        (next != NEVER).then(|| next.max(now + 1))
     }
 
     /// The first cycle after `now` on which a ready split finds its unit free.
-    fn issuable_from(&self, now: Cycle) -> Option<Cycle> {
+    #[inline(always)]
+    fn issuable_from(&self, now: Cycle) -> Cycle {
         let accepting = self.memory.accepting();
-        let mut first: Option<Cycle> = None;
+        let mut first = NEVER;
         for (scheduler, state) in self.scheduler_states[..self.schedulers].iter().enumerate() {
-            if state.ready_words().all(|word| word == 0) {
+            let next = state.accounted.max(now + 1);
+            if next >= first
+                || state.ready == 0 && (self.live == 1 || state.more.iter().all(|more| more.0 == 0))
+            {
                 continue;
             }
-            // No cycle is earlier than the next one.
-            if accepting && self.units.all_free(scheduler, now + 1) {
-                return Some(now + 1);
-            }
-            let free = self.units.free(scheduler);
-            for (class, free) in free.iter().enumerate() {
-                // Where the load-store unit does not accept, it wakes the SM itself.
-                if (class == self.load_store && !accepting)
-                    || !state.words().any(|(ready, units)| units[class] & ready != 0)
-                {
-                    continue;
-                }
-                let at = (*free).max(now + 1);
-                first = Some(first.map_or(at, |first| first.min(at)));
-            }
+            first = if accepting && self.units.all_free(scheduler, next) {
+                next
+            } else {
+                first.min(self.unit_free_from(scheduler, next, accepting))
+            };
         }
         first
+    }
+
+    /// The first cycle from `next` on in which a unit is free for one of a scheduler's ready splits.
+    #[inline(always)]
+    fn unit_free_from(&self, scheduler: usize, next: Cycle, accepting: bool) -> Cycle {
+        let state = &self.scheduler_states[scheduler % MAX_SCHEDULERS];
+        let free = self.units.free(scheduler);
+        // Where the load-store unit does not accept, it wakes the SM itself.
+        let refused = if accepting { ROOM } else { self.load_store };
+        let first_of = |ready: u64, units: &ByUnit| {
+            // Without branches: the host looks at several classes at once.
+            let mut first = NEVER;
+            for class in 0..ROOM {
+                let wanted = units[class] & ready != 0 && class != refused;
+                first = first.min(if wanted { free[class] } else { NEVER });
+            }
+            first
+        };
+        let mut first = first_of(state.ready, &state.by_unit);
+        if self.live > 1 {
+            let more = state.more.iter().map(|(ready, units)| first_of(*ready, units));
+            first = more.fold(first, Cycle::min);
+        }
+        first.max(next)
     }
 
     fn receive(&mut self, message: SmMessage) -> Result<(), Box<Fault>> {

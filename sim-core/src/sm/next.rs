@@ -23,6 +23,16 @@ pub(super) enum Next {
     Drain,
 }
 
+impl From<Readiness> for Next {
+    #[inline(always)]
+    fn from(readiness: Readiness) -> Self {
+        match readiness {
+            Readiness::Memory => Self::Memory,
+            Readiness::At(at) => Self::At(at),
+        }
+    }
+}
+
 impl Next {
     /// The same, not before the line of code of the operation `to` is there, to which a split comes behind `from`, or from elsewhere.
     #[inline(always)]
@@ -62,10 +72,7 @@ pub(super) fn next_issue(
             waits => return waits,
         }
     }
-    match warp.board.readiness(decoded.slots(), mask, earliest) {
-        Readiness::Memory => Next::Memory,
-        Readiness::At(at) => Next::At(at),
-    }
+    decoded.readiness(&warp.board, mask, earliest).into()
 }
 
 /// What an operation waits for besides its own slots.
@@ -79,10 +86,7 @@ fn awaited(
     earliest: Cycle,
 ) -> Next {
     match decoded.drain {
-        Drain::Fragments => match warp.board.readiness(code.more_slots(decoded), mask, earliest) {
-            Readiness::Memory => Next::Memory,
-            Readiness::At(at) => Next::At(at),
-        },
+        Drain::Fragments => warp.board.readiness(code.more_slots(decoded), mask, earliest).into(),
         drain if drains(warp, blocks, drain, mask) => Next::Drain,
         _ => Next::At(earliest),
     }

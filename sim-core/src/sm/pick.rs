@@ -20,7 +20,7 @@ impl<P: Reconvergence> Sm<P> {
         let Self { scheduler_states, units, load_store, memory, finishing, stats, .. } = self;
         let state = &mut scheduler_states[scheduler % MAX_SCHEDULERS];
         let mut candidates = state.ready;
-        if candidates == 0 {
+        if candidates == 0 || state.accounted > now {
             return None;
         }
         if !memory.accepting() {
@@ -45,7 +45,7 @@ impl<P: Reconvergence> Sm<P> {
         let Self { scheduler_states, units, live, load_store, memory, .. } = self;
         let (live, accepting) = (*live, memory.accepting());
         let state = &mut scheduler_states[scheduler % MAX_SCHEDULERS];
-        if state.ready_words().all(|word| word == 0) {
+        if state.accounted > now || state.ready_words().all(|word| word == 0) {
             return None;
         }
         let SchedulerState { candidates, by_unit, ready, more, .. } = state;

@@ -6,6 +6,7 @@ use sim_memory::spec::MemorySpec;
 
 use super::scheduler_state::SchedulerState;
 use super::{Sm, SmStats, Status};
+use crate::code::Queue;
 use crate::execute::World;
 use crate::reconvergence::Reconvergence;
 
@@ -24,7 +25,7 @@ impl<P: Reconvergence> Sm<P> {
             scheduler_states,
             wheel,
             status,
-            unit_of,
+            queue_of,
             schedulers: _,
             scheduler_shift: _,
             local_shift: _,
@@ -47,6 +48,8 @@ impl<P: Reconvergence> Sm<P> {
             load_store: _,
             instruction_set: _,
             following,
+            turned: _,
+            runs_until: _,
             ahead: _,
             network,
             tma,
@@ -78,7 +81,7 @@ impl<P: Reconvergence> Sm<P> {
         scheduler_states.iter_mut().for_each(SchedulerState::reset);
         wheel.reset();
         status.fill(Status::Absent);
-        unit_of.fill(0);
+        queue_of.fill(Queue::default());
         (*live, *now, *next) = (1, 0, None);
         inbox.clear();
         if let Some(network) = network {

@@ -140,6 +140,11 @@ impl Picker {
         }
     }
 
+    /// True if it picks the same split as long as that can issue.
+    pub fn stays(&self) -> bool {
+        self.kind == WarpScheduler::Gto
+    }
+
     /// The last split picked; `u32::MAX` where there was none.
     pub fn last(&self) -> u32 {
         self.last

@@ -12,9 +12,10 @@ use super::scheduler::{Older, Picker, WarpScheduler};
 use super::states::{STATUSES, Status};
 use super::stats::{SmStats, Stall};
 use super::units::{OF_FIRST_CLASS, ROOM};
+use crate::code::Queue;
 
 /// Sets of 64 places, by the unit class that the next operation needs.
-type ByUnit = [u64; ROOM];
+pub(super) type ByUnit = [u64; ROOM];
 
 /// One scheduler's state.
 #[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -84,6 +85,21 @@ impl SchedulerState {
             None => &mut self.by_unit,
             Some(word) => &mut self.more[word].1,
         }
+    }
+
+    /// A split goes from one status to another. `Absent` is counted too, modulo 2^32: nobody reads it.
+    #[inline(always)]
+    pub(super) fn changes(&mut self, from: Status, to: Status) {
+        self.counts[from as usize] = self.counts[from as usize].wrapping_sub(1);
+        self.counts[to as usize] = self.counts[to as usize].wrapping_add(1);
+    }
+
+    /// A split at a bit of a word of places goes from one queue to another.
+    #[inline(always)]
+    pub(super) fn moves(&mut self, word: usize, bit: u64, from: Queue, to: Queue) {
+        let sets = self.units_of(word);
+        sets[from.unit() % ROOM] &= !bit;
+        sets[to.unit() % ROOM] |= bit;
     }
 
     /// The ready splits, by word.

@@ -6,7 +6,7 @@ use super::Sm;
 use super::next::Next;
 use super::scheduler::MAX_SCHEDULERS;
 use super::states::Status;
-use super::units::ROOM;
+use crate::code::Queue;
 use crate::reconvergence::{Reconvergence, SplitId};
 
 impl<P: Reconvergence> Sm<P> {
@@ -33,9 +33,7 @@ impl<P: Reconvergence> Sm<P> {
         }
         let state = &mut self.scheduler_states[scheduler % MAX_SCHEDULERS];
         state.account(self.now, !self.finishing.is_empty(), &mut self.stats);
-        // `Absent` is counted too, modulo 2^32: nobody reads it.
-        state.counts[old as usize] = state.counts[old as usize].wrapping_sub(1);
-        state.counts[new as usize] = state.counts[new as usize].wrapping_add(1);
+        state.changes(old, new);
         let kept = |status| if status == Status::Ready { Status::Dependency } else { status };
         if kept(old) != kept(new) {
             self.status[split] = kept(new);
@@ -86,15 +84,15 @@ impl<P: Reconvergence> Sm<P> {
         scheduler: usize,
         place: u32,
         split: SplitId,
-        before: (Status, u8),
+        before: (Status, Queue),
         next: Next,
-        unit: u8,
+        queue: Queue,
         horizon: Cycle,
     ) {
         if place < 64 {
-            self.requeue_in::<true>(scheduler, place, split, before, next, unit, horizon);
+            self.requeue_in::<true>(scheduler, place, split, before, next, queue, horizon);
         } else {
-            self.requeue_beyond(scheduler, place, split, before, next, unit, horizon);
+            self.requeue_beyond(scheduler, place, split, before, next, queue, horizon);
         }
     }
 
@@ -105,13 +103,13 @@ impl<P: Reconvergence> Sm<P> {
         scheduler: usize,
         place: u32,
         split: SplitId,
-        before: (Status, u8),
+        before: (Status, Queue),
         next: Next,
-        unit: u8,
+        queue: Queue,
         horizon: Cycle,
     ) {
         self.live = self.live.max(place as usize / 64 + 1);
-        self.requeue_in::<false>(scheduler, place, split, before, next, unit, horizon);
+        self.requeue_in::<false>(scheduler, place, split, before, next, queue, horizon);
     }
 
     /// As [`requeue`](Self::requeue); `FIRST`: the place is in the first word.
@@ -121,20 +119,18 @@ impl<P: Reconvergence> Sm<P> {
         scheduler: usize,
         place: u32,
         split: SplitId,
-        (status, old): (Status, u8),
+        (status, old): (Status, Queue),
         next: Next,
-        unit: u8,
+        queue: Queue,
         horizon: Cycle,
     ) {
         let word = if FIRST { 0 } else { place as usize / 64 };
         let bit = 1u64 << (place % 64);
-        let Self { scheduler_states, unit_of, wheel, .. } = self;
+        let Self { scheduler_states, queue_of, wheel, .. } = self;
         let state = &mut scheduler_states[scheduler % MAX_SCHEDULERS];
-        if old != unit {
-            let sets = state.units_of(word);
-            sets[usize::from(old) % ROOM] &= !bit;
-            sets[usize::from(unit) % ROOM] |= bit;
-            unit_of[split] = unit;
+        if old != queue {
+            state.moves(word, bit, old, queue);
+            queue_of[split] = queue;
         }
         let ready = state.ready_word(word);
         let new = match next {

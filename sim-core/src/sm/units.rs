@@ -145,6 +145,19 @@ impl Units {
             && (self.same[first] >> class & 1 == 0 || count > 1)
     }
 
+    /// Classes of which a unit that no other scheduler uses takes an operation at `now`.
+    #[inline(always)]
+    pub fn own(&self, scheduler: usize, now: Cycle) -> u32 {
+        if self.all_free(scheduler, now) { !self.shared } else { self.own_free(scheduler, now) }
+    }
+
+    /// As [`own`](Self::own), where a unit is busy.
+    #[inline(never)]
+    fn own_free(&self, scheduler: usize, now: Cycle) -> u32 {
+        let free = self.free(scheduler).iter().enumerate();
+        !self.shared & free.fold(0, |set, (class, free)| set | u32::from(*free <= now) << class)
+    }
+
     /// Occupies a free unit of `class` for `cycles` from `now`. One cycle leaves a unit that
     /// belongs to one scheduler free for its next issue, so nothing needs recording.
     #[inline(always)]
@@ -284,6 +297,15 @@ mod tests {
                     let next = if shared { now } else { now + 1 };
                     let free = free.max(issued[scheduler]);
                     prop_assert_eq!(units.free(scheduler)[class as usize].max(next), free.max(next), "{:?}", class);
+                }
+                for scheduler in 0..SCHEDULERS {
+                    // What is of one scheduler, and free.
+                    let own = |class: UnitClass| {
+                        let unit = units.free(scheduler)[class as usize] <= now;
+                        unit && literal.spec.units.get(class).is_some_and(|unit| unit.per == UnitScope::Scheduler)
+                    };
+                    let found = CLASSES.map(|class| units.own(scheduler, now) >> class as usize & 1 == 1);
+                    prop_assert_eq!(found, CLASSES.map(own));
                 }
                 // Whoever shares nothing issues once a cycle.
                 now += 1;

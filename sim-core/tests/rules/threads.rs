@@ -1,9 +1,13 @@
 //! The thread rules of CS §5.3.2 and the warp rules of §5.4.3.
 
+use std::sync::Arc;
+
 use sim_core::device::Options;
 use sim_core::monitor::Check;
+use sim_frontend::chip::{ChipSpec, UnitScope, UnitSpec};
+use sim_frontend::isa::UnitClass;
 
-use crate::machine::{Run, chip, device, device_with, every_way, module, timed};
+use crate::machine::{Run, chip, device, device_with, every_way, module, newer_chip, timed};
 
 fn each(n: u32, f: impl Fn(u32) -> u32) -> Vec<u32> {
     (0..n).map(f).collect()
@@ -571,6 +575,49 @@ fn straight_runs_are_counted_as_their_instructions_are() {
         assert_eq!(counts(true, Check::Safety), one_by_one, "{policy}");
         assert_eq!(counts(true, Check::Off), one_by_one, "{policy}");
         assert_eq!(counts(false, Check::Safety), one_by_one, "{policy}");
+    }
+}
+
+/// Where a scheduler stays with its last split, operations that follow one another issue together unless everything is checked: with
+/// guards that hold for some threads, values that come from memory between, and units that schedulers share, everything takes the time
+/// and is counted as when each is looked at.
+#[test]
+fn operations_issued_together_take_their_own_time() {
+    let body = "mov.u32 %n, 9;\nmov.u32 %b, 1;\nmov.u32 %c, 2;\nROUND:\nld.global.u32 %a, [%own];\nsetp.lt.u32 %p, %t, 11;\n\
+                add.u32 %r, %r, 1;\nadd.u32 %b, %b, %t;\nadd.u32 %c, %c, 3;\n@%p add.u32 %r, %r, %t;\n@!%p add.u32 %b, %b, 5;\n\
+                add.u32 %c, %c, %t;\n@%p xor.b32 %b, %b, %c;\nadd.u32 %r, %r, %a;\nadd.u32 %c, %c, 1;\nadd.u32 %b, %b, 1;\n\
+                @%p bra NEXT;\nadd.u32 %r, %r, 7;\nadd.u32 %b, %b, 7;\nadd.u32 %c, %c, 7;\nadd.u32 %r, %r, %b;\nNEXT:\n\
+                st.global.u32 [%own], %r;\nsub.u32 %n, %n, 1;\nsetp.ne.u32 %q, %n, 0;\n@%q bra ROUND;\nadd.u32 %r, %r, %b;\n\
+                add.u32 %r, %r, %c;";
+    let alu = |c: &mut ChipSpec, per| c.sm.units.set(UnitClass::Alu, UnitSpec { count: 1, per, with: None });
+    let chips = [
+        ("as it is", chip(|_| ())),
+        ("an ALU for all schedulers", chip(|c| alu(c, UnitScope::Sm))),
+        ("lines of code", chip(|c| c.sm.instruction_cache = newer_chip("7.0").sm.instruction_cache.clone())),
+    ];
+    for policy in ["crs_stack", "pdom_stack", "min_pc"] {
+        for (name, chip) in &chips {
+            let ran = |body: &str, check: Check, abort: Option<u64>| {
+                let device = device_with(Arc::clone(chip), policy, |options| Options { check, ..options });
+                let mut run = Run::new(device, &module("", body), false, 320);
+                let grid = run.launch(2, 160, false).expect("a launch");
+                if let Some(at) = abort {
+                    run.device.context(run.context).expect("it exists").abort(grid, at).expect("it waits");
+                }
+                run.wait().unwrap_or_else(|e| panic!("{policy}: {e}"));
+                (run.report(), run.words())
+            };
+            let whole = ran(body, Check::Full, None);
+            assert_eq!(ran(body, Check::Safety, None), whole, "{policy} {name}");
+            assert_eq!(ran(body, Check::Off, None), whole, "{policy} {name}");
+            // Without loads, so that the threads end within a run.
+            let body = body.replace("ld.global.u32 %a, [%own];", "");
+            for at in 5_100..5_116 {
+                let one_by_one = ran(&body, Check::Full, Some(at));
+                assert!(one_by_one.0.kernels[0].aborted, "it had ended before {at}");
+                assert_eq!(ran(&body, Check::Safety, Some(at)), one_by_one, "{policy} {name} {at}");
+            }
+        }
     }
 }
 
