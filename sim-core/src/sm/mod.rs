@@ -464,21 +464,13 @@ impl<P: Reconvergence> Sm<P> {
     /// The first cycle from which a scheduler that has a ready split has not issued yet; none where no split is ready.
     #[inline(always)]
     fn ready_from(&self) -> Cycle {
-        let states = &self.scheduler_states[..self.schedulers];
         let mut from = NEVER;
-        for state in states {
-            if state.ready != 0 || self.live > 1 && state.more.iter().any(|(ready, _)| *ready != 0) {
+        for state in &self.scheduler_states[..self.schedulers] {
+            if state.any_ready(self.live) {
                 from = from.min(state.accounted);
             }
         }
         from
-    }
-
-    /// A split is ready.
-    fn any_ready(&self) -> bool {
-        let states = &self.scheduler_states[..self.schedulers];
-        states.iter().any(|state| state.ready != 0)
-            || self.live > 1 && states.iter().any(|state| state.more.iter().any(|(ready, _)| *ready != 0))
     }
 
     /// The next cycle after `now` on which something happens; a split is ready for a scheduler that has not issued up to `from`.
@@ -501,9 +493,7 @@ impl<P: Reconvergence> Sm<P> {
         let mut first = NEVER;
         for (scheduler, state) in self.scheduler_states[..self.schedulers].iter().enumerate() {
             let next = state.accounted.max(now + 1);
-            if next >= first
-                || state.ready == 0 && (self.live == 1 || state.more.iter().all(|more| more.0 == 0))
-            {
+            if next >= first || !state.any_ready(self.live) {
                 continue;
             }
             first = if accepting && self.units.all_free(scheduler, next) {
@@ -675,7 +665,7 @@ impl<P: Reconvergence> Sm<P> {
         if blocked == 0 || blocked == mask {
             return Ok(());
         }
-        let idle = !self.any_ready();
+        let idle = self.ready_from() == NEVER;
         match self.resident.divide(split, mask & !blocked, idle) {
             Ok(false) => Ok(()),
             Ok(true) => {

@@ -108,6 +108,12 @@ impl SchedulerState {
         std::iter::once(self.ready).chain(self.more.iter().map(|(ready, _)| *ready))
     }
 
+    /// A split is ready; only the first `live` words of places hold any.
+    #[inline(always)]
+    pub(super) fn any_ready(&self, live: usize) -> bool {
+        self.ready != 0 || live > 1 && self.more.iter().any(|(ready, _)| *ready != 0)
+    }
+
     /// Ready splits and splits by unit class, by word.
     pub(super) fn words(&self) -> impl Iterator<Item = (u64, &ByUnit)> {
         std::iter::once((self.ready, &self.by_unit))

@@ -68,9 +68,10 @@ impl<P: Reconvergence> Sm<P> {
         let Self {
             resident, stats, units, queue_of, scheduler_states, wheel, inbox, ahead, runs_until, ..
         } = self;
+        let w = resident.warp_of(split);
         let Resident { policy, warps, kernels, expected, world, .. } = resident;
         let (pc, mask, stop) = (policy.pc(split), policy.mask(split), policy.stop(split));
-        let warp = &mut warps[split as usize / P::SPLITS];
+        let warp = &mut warps[w];
         let kernel = &*kernels[warp.kernel];
         let code = &*kernel.code;
         let (Some(first), expected) = (code.decoded.get(pc as usize), &mut expected[split]) else {
