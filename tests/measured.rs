@@ -78,6 +78,13 @@ fn fences_take_what_they_take_behind_a_store() {
     }
 }
 
+/// A fence of the GPU takes its whole time from where the thread comes to it, whether or not there is a store to wait for.
+#[test]
+fn fences_take_what_they_take_behind_nothing() {
+    let ours = cycles("fence.acq_rel.gpu;\n", 32);
+    assert!((ours / 674.05 - 1.0).abs() < 0.01, "{ours}, measured 674.05");
+}
+
 /// A loop that is not unrolled takes the time of its guard and of its branch in each iteration.
 #[test]
 fn loops_take_the_time_of_their_branches() {

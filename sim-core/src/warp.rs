@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sim_frontend::program::SpecialRegister;
-use sim_memory::vocabulary::{LaneMask, WARP_LANES};
+use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use crate::code::Code;
 use crate::copies::Copies;
@@ -174,6 +174,8 @@ pub struct Warp {
     pub cluster_parity: LaneMask,
     /// The number of its block's writes that a fence or release of device scope waits for.
     pub awaited_writes: Option<u64>,
+    /// Since when one of its splits has waited for accesses at a fence.
+    pub at_fence: Option<Cycle>,
     /// The registers that its threads have written, for sanitizers.
     #[borsh(skip)]
     pub tracked: Option<Box<Tracked>>,
@@ -278,6 +280,7 @@ impl Warp {
         self.staged = None;
         self.cluster_arrived = 0;
         self.awaited_writes = None;
+        self.at_fence = None;
         self.again = 0;
         self.shadow.start(self.threads, program.info[program.entry_pc as usize].base_pc);
         for &(row, register) in &program.specials {

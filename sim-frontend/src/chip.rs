@@ -430,6 +430,10 @@ pub struct FenceSpec {
     /// Of the system.
     #[schemars(range(min = 0, max = 100_000))]
     pub system: u32,
+    /// Of a fence of the cluster or device, from where its thread comes to it, whatever it waits for: what it takes behind no writes.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100_000))]
+    pub device_least: u32,
 }
 
 impl FenceSpec {
@@ -439,6 +443,14 @@ impl FenceSpec {
             Scope::Cta => self.block,
             Scope::Cluster | Scope::Gpu => self.device,
             Scope::Sys => self.system,
+        }
+    }
+
+    /// What a fence of a scope takes at least, from where its thread comes to it.
+    pub fn least(&self, scope: Scope) -> u32 {
+        match scope {
+            Scope::Cluster | Scope::Gpu => self.device_least,
+            Scope::Cta | Scope::Sys => 0,
         }
     }
 }

@@ -153,6 +153,11 @@ pub struct SharedSpec {
     /// Cycles of the core clock from issue to data, without conflicts.
     #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
+    /// Cycles of the core clock that each further turn of lanes that conflict in a bank adds to the latency. The banks are in use for
+    /// one cycle of it.
+    #[serde(default = "one_cycle")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub conflict_latency: u32,
     /// Cycles of the core clock from the issue of an atomic to its data, without conflicts.
     #[schemars(range(min = 0, max = 100_000))]
     pub atomic_latency: u32,
@@ -233,6 +238,10 @@ impl ConstantCacheSpec {
     pub fn sets(&self) -> u32 {
         self.bytes / self.line_bytes.max(1) / self.ways.max(1)
     }
+}
+
+fn one_cycle() -> u32 {
+    1
 }
 
 fn one() -> Hundredths {

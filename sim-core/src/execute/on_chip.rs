@@ -140,8 +140,8 @@ impl<P: Reconvergence> Resident<P> {
         } else {
             latencies.shared
         };
-        self.outcome =
-            Step::DoneAfter { latency: latency + degree.saturating_sub(1), occupancy: degree.max(1) };
+        let latency = self.world.latency.of_turns(latency, degree, (bytes as u32).div_ceil(4));
+        self.outcome = Step::DoneAfter { latency, occupancy: degree.max(1) };
         Ok(())
     }
 

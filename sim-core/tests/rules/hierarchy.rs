@@ -372,3 +372,41 @@ fn link_memop_cuts_to_the_access_size_and_one_of_several_writers_wins() {
     assert!(words[0] < 32, "a value one of them wrote, cut to 16 bits");
     assert_eq!(words[1..], (1..32).collect::<Vec<u32>>(), "the upper half was not stored");
 }
+
+/// Cycles that one warp takes for a load of its lanes, `stride` bytes apart, from shared memory, where a further turn of conflicts adds
+/// `conflict_latency`.
+fn cycles_of_load(conflict_latency: u32, (load, stride): (&str, u32)) -> u32 {
+    let body = format!(
+        "mad.lo.u32 %a, %t, {stride}, 0;\nmov.u32 %b, room;\nadd.u32 %a, %a, %b;\n.reg .u32 %v<4>, %begin;\nmov.u32 %begin, %clock;\n\
+         {load}\nadd.u32 %b, %v0, 1;\nmov.u32 %c, %clock;\nadd.u32 %b, %b, %c;\nsub.u32 %r, %c, %begin;"
+    );
+    let one = chip(|c| c.memory.shared.conflict_latency = conflict_latency);
+    let mut run = Run::new(device(one, "crs_stack"), &module("", &body), false, 32);
+    run.launch(1, 32, false).expect("allowed");
+    run.wait().unwrap_or_else(|e| panic!("{e}"));
+    run.words()[0]
+}
+
+/// What a wide access takes more than one turn for without conflicts is no conflict.
+#[test]
+fn turns_beyond_those_that_an_access_needs_take_the_latency_of_conflicts() {
+    const BYTE: &str = "ld.shared.u8 %v0, [%a];";
+    const WORD: &str = "ld.shared.u32 %v0, [%a];";
+    const TWO: &str = "ld.shared.v2.u32 {%v0, %v1}, [%a];";
+    const FOUR: &str = "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%a];";
+    for (load, conflicts) in [
+        ((WORD, 4), 0),
+        ((WORD, 8), 1),
+        ((WORD, 128), 31),
+        ((BYTE, 1), 0),
+        ((BYTE, 128), 31),
+        ((TWO, 8), 0),
+        ((TWO, 16), 2),
+        ((FOUR, 0), 0),
+        ((FOUR, 16), 0),
+        ((FOUR, 32), 4),
+    ] {
+        let more = cycles_of_load(11, load) - cycles_of_load(1, load);
+        assert_eq!(more, 10 * conflicts, "{load:?}");
+    }
+}

@@ -70,6 +70,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         },
         shared: SharedSpec {
             latency: 5,
+            conflict_latency: 1,
             atomic_latency: 10,
             atomic_interval: None,
             banks: Default::default(),
