@@ -83,6 +83,13 @@ fn fences_take_what_they_take_behind_a_store() {
 fn fences_take_what_they_take_behind_nothing() {
     let ours = cycles("fence.acq_rel.gpu;\n", 32);
     assert!((ours / 674.05 - 1.0).abs() < 0.01, "{ours}, measured 674.05");
+    // Behind another one, which has waited for a store, it begins anew.
+    let second = cycles("st.global.u32 [%a], %r1;\nfence.acq_rel.gpu;\nfence.acq_rel.gpu;\n", 32);
+    assert!((second - 753.22 - 674.05).abs() < 8.0, "{second}");
+    // A store that is nearly done when the thread comes to the fence adds nothing. The fence does not wait for the last sine.
+    let work = "sin.approx.f32 %f1, %f1;\n".repeat(14);
+    let after = cycles(&format!("st.global.u32 [%a], %r1;\n{work}fence.acq_rel.gpu;\n"), 32);
+    assert!((after - cycles(&work, 32) - 674.05).abs() < 30.0, "{after}");
 }
 
 /// A loop that is not unrolled takes the time of its guard and of its branch in each iteration.
