@@ -153,8 +153,8 @@ pub struct SharedSpec {
     /// Cycles of the core clock from issue to data, without conflicts.
     #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
-    /// Cycles of the core clock that each further turn of lanes that conflict in a bank adds to the latency. The banks are in use for
-    /// one cycle of it.
+    /// Cycles of the core clock that each further turn of lanes that conflict in a bank adds to the latency of a load. The banks are in use
+    /// for one cycle of it.
     #[serde(default = "one_cycle")]
     #[schemars(range(min = 1, max = 1000))]
     pub conflict_latency: u32,

@@ -47,7 +47,7 @@ impl Context {
             textures: Arc::clone(&self.textures),
             latency: LocalLatency {
                 shared: spec.shared.latency,
-                conflict: spec.shared.conflict_latency.max(1),
+                conflict: spec.shared.conflict_latency,
                 shared_atomic: spec.shared.atomic_latency,
                 atomic_interval: spec.shared.atomic_interval.unwrap_or(spec.shared.atomic_latency),
                 constant: spec.constant.hit_latency,

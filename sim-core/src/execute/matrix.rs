@@ -213,7 +213,7 @@ impl<P: Reconvergence> Resident<P> {
         let latencies = &self.world.latency;
         // Eight rows of sixteen bytes a turn, where no two of them lie in one bank.
         let turns = latencies.bank_rule.turns(&at, addressing, ROW_BYTES).max(1);
-        let latency = latencies.of_turns(latencies.shared, turns, addressing.count_ones().div_ceil(8));
+        let latency = latencies.of_turns(turns, addressing.count_ones().div_ceil(8));
         self.computed = Step::DoneAfter { latency, occupancy: turns };
         Ok(())
     }

@@ -136,11 +136,11 @@ impl<P: Reconvergence> Resident<P> {
         let latency = if op.class == OpClass::Atomic {
             let shared_atomic = latencies.shared_atomic;
             let performing = if facts.is_one(lanes) { lanes & lanes.wrapping_neg() } else { lanes };
-            self.lock_banks(addresses, performing, bytes as u32) + shared_atomic
+            // Lanes that meet in a bank wait for its lock, which is what conflicts of atomics take.
+            self.lock_banks(addresses, performing, bytes as u32) + shared_atomic + degree.saturating_sub(1)
         } else {
-            latencies.shared
+            latencies.of_turns(degree, (bytes as u32).div_ceil(4))
         };
-        let latency = self.world.latency.of_turns(latency, degree, (bytes as u32).div_ceil(4));
         self.outcome = Step::DoneAfter { latency, occupancy: degree.max(1) };
         Ok(())
     }

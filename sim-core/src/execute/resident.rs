@@ -75,7 +75,7 @@ pub enum Step {
 pub struct LocalLatency {
     /// A conflict-free shared access.
     pub shared: u32,
-    /// What each further turn of lanes that conflict adds.
+    /// What each further turn of lanes that conflict adds to it.
     pub conflict: u32,
     /// A shared atomic without conflicts.
     pub shared_atomic: u32,
@@ -100,12 +100,11 @@ impl LocalLatency {
         self.of_lines(self.constant, addresses, 0)
     }
 
-    /// The latency of an access to shared memory that is `latency` without further turns: it takes `turns` at the banks, where it would
-    /// take `least` without conflicts.
+    /// The latency of a load or store of shared memory that takes `turns` at the banks, where it would take `least` without conflicts.
     #[inline(always)]
-    pub fn of_turns(&self, latency: u32, turns: u32, least: u32) -> u32 {
+    pub fn of_turns(&self, turns: u32, least: u32) -> u32 {
         let conflicts = turns.saturating_sub(least.max(1));
-        latency + turns.saturating_sub(1) + conflicts * (self.conflict - 1)
+        self.shared + turns.saturating_sub(1) - conflicts + conflicts * self.conflict
     }
 
     /// The same of a latency, where some of the addresses take so many hundredths of a cycle more.

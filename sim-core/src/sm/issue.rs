@@ -119,21 +119,19 @@ impl<P: Reconvergence> Sm<P> {
         self.requeue(scheduler, place, split, (old, self.queue_of[split]), next, queue, horizon);
     }
 
-    /// A split waits for accesses. It has come to its fence; and where it waits only for writes of its block, before a fence or release
-    /// of device scope, for those begun so far.
+    /// A split begins to wait for accesses, or still does. If it only waits for writes of its block, before a fence or release of device
+    /// scope, it waits for those begun so far.
     #[cold]
-    pub(super) fn await_writes(&mut self, split: SplitId) {
+    pub(super) fn await_accesses(&mut self, split: SplitId) {
         let Self { resident, now, .. } = self;
         let (pc, mask) = (resident.policy.pc(split), resident.policy.mask(split));
         let w = resident.warp_of(split);
         let warp = &mut resident.warps[w];
-        let device = resident.kernels[warp.kernel].code.decoded.get(pc as usize);
-        if device.is_some_and(|decoded| decoded.class == OpClass::Membar) {
+        let Some(decoded) = resident.kernels[warp.kernel].code.decoded.get(pc as usize) else { return };
+        if decoded.class == OpClass::Membar {
             warp.at_fence.get_or_insert(*now);
         }
-        if device.is_none_or(|decoded| decoded.drain != Drain::Device)
-            || warp.awaited_writes.is_some()
-            || warp.outstanding.any(mask, true)
+        if decoded.drain != Drain::Device || warp.awaited_writes.is_some() || warp.outstanding.any(mask, true)
         {
             return;
         }
@@ -341,6 +339,7 @@ impl<P: Reconvergence> Sm<P> {
         if decoded.drain == Drain::Device {
             warp.awaited_writes = None;
         }
+        let came_to_fence = if decoded.class == OpClass::Membar { warp.at_fence.take() } else { None };
         let unit = usize::from(decoded.unit);
         let (class, machine_operations) = (decoded.class, decoded.machine_operations);
         let mut earliest = now + 1;
@@ -354,9 +353,7 @@ impl<P: Reconvergence> Sm<P> {
                 match kernel.code.program.ops[pc as usize].extra {
                     Extra::Membar(scope, semantics) if exec != 0 => {
                         self.memory.fence(scope);
-                        let came = warp.at_fence.unwrap_or(now);
-                        let least = (came + Cycle::from(self.fence.least(scope))).saturating_sub(now);
-                        fence = self.fence.of(scope).max(u32::try_from(least).unwrap_or(u32::MAX));
+                        fence = self.fence.behind(scope, now - came_to_fence.unwrap_or(now));
                         if self.memory.observation.is_some() {
                             let fence = Event::Fence { warp: w as u32, lanes: exec, scope, semantics };
                             self.memory.log(now, fence);
@@ -367,9 +364,6 @@ impl<P: Reconvergence> Sm<P> {
                         fence = self.fence.of(Scope::Cluster);
                     }
                     _ => {}
-                }
-                if class == OpClass::Membar {
-                    warp.at_fence = None;
                 }
                 earliest += Cycle::from(fence);
             }

@@ -149,7 +149,7 @@ impl<P: Reconvergence> Sm<P> {
                 if matches!(next, Next::Memory) {
                     Status::Memory
                 } else {
-                    self.await_writes(split);
+                    self.await_accesses(split);
                     Status::Drain
                 }
             }

@@ -394,6 +394,7 @@ fn turns_beyond_those_that_an_access_needs_take_the_latency_of_conflicts() {
     const WORD: &str = "ld.shared.u32 %v0, [%a];";
     const TWO: &str = "ld.shared.v2.u32 {%v0, %v1}, [%a];";
     const FOUR: &str = "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%a];";
+    const ATOMIC: &str = "atom.shared.add.u32 %v0, [%a], 1;";
     for (load, conflicts) in [
         ((WORD, 4), 0),
         ((WORD, 8), 1),
@@ -405,6 +406,8 @@ fn turns_beyond_those_that_an_access_needs_take_the_latency_of_conflicts() {
         ((FOUR, 0), 0),
         ((FOUR, 16), 0),
         ((FOUR, 32), 4),
+        // Lanes of an atomic wait for locks.
+        ((ATOMIC, 128), 0),
     ] {
         let more = cycles_of_load(11, load) - cycles_of_load(1, load);
         assert_eq!(more, 10 * conflicts, "{load:?}");
