@@ -208,7 +208,8 @@ fn kernels_are_compared_with_measurements_the_worst_first() {
     let wrong = std::fs::read_to_string(&data).expect("the data").replace("^scale$", "^scales$");
     let wrong = folder.write("w.yaml", &wrong);
     let output = ran(&library, &["study", "silicon", "--programs", &folder.join(""), "--data", &wrong]);
-    assert!(text(&output.stderr).contains("no launch of `^scales$` was timed"), "{}", text(&output.stderr));
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("no launch of `^scales$` was timed"), "{said}");
     let output = study(&["--chip", "v100"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
     let output = study(&["--only", "^other kernels$"]);
@@ -262,8 +263,15 @@ fn launches_of_workloads_are_compared_with_measurements() {
         let file = folder.write("w.yaml", &data(kernel, launch));
         let output = warpsim(&["study", "silicon", "--workloads", "--data", &file]);
         let said = text(&output.stderr);
-        assert!(said.contains("not compared") && said.contains(kernel), "{said}");
+        assert!(
+            output.status.code() == Some(2) && output.stdout.is_empty() && said.contains(kernel),
+            "{said}"
+        );
     }
+    let output =
+        warpsim(&["study", "silicon", "--workloads", "--data", &file, "--set", "sm.nothing=1", "--json"]);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("has no key `sm.nothing`"), "{said}");
     let output = warpsim(&["study", "silicon", "--workloads", "--data", &file, "--chip", "v100"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stdout));
     // Launches of one kernel have changes of their own, and one that has none says why.

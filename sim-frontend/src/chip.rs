@@ -430,7 +430,7 @@ pub struct FenceSpec {
     /// Of the system.
     #[schemars(range(min = 0, max = 100_000))]
     pub system: u32,
-    /// Of a fence of the cluster or device, from where its thread comes to it, whatever it waits for: what it takes behind no writes.
+    /// Of a fence of the cluster or device at least, from where its thread comes to it: what it takes where there is nothing to wait for.
     #[serde(default)]
     #[schemars(range(min = 0, max = 100_000))]
     pub device_least: u32,
@@ -446,12 +446,14 @@ impl FenceSpec {
         }
     }
 
-    /// What a fence of a scope takes at least, from where its thread comes to it.
-    pub fn least(&self, scope: Scope) -> u32 {
-        match scope {
+    /// Of a fence whose thread has waited so many cycles for accesses since it came to it.
+    pub fn behind(&self, scope: Scope, waited: u64) -> u32 {
+        let least = match scope {
             Scope::Cluster | Scope::Gpu => self.device_least,
             Scope::Cta | Scope::Sys => 0,
-        }
+        };
+        let left = u64::from(least).saturating_sub(waited);
+        self.of(scope).max(u32::try_from(left).unwrap_or(least))
     }
 }
 
@@ -468,6 +470,10 @@ pub struct DispatchSpec {
     /// Blocks dispatched in a core cycle.
     #[schemars(range(min = 1, max = 1024))]
     pub blocks_per_cycle: u32,
+    /// Core cycles at least from one block that an SM takes to the next, once a block has ended there. No bound where it is 0.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 100_000))]
+    pub replacement_interval: u32,
     /// Core cycles from a launch to its first dispatch.
     #[schemars(range(min = 0, max = 10_000_000))]
     pub launch_latency: u32,

@@ -17,6 +17,7 @@ pub const ALL: &[(&str, Reference)] = &[
     ("alu_chain", alu_chain),
     ("straight_code", straight_code),
     ("constant_loads", constant_loads),
+    ("empty_blocks", empty_blocks),
 ];
 
 /// The offset that the walk over a ring of addresses ends at.
@@ -91,6 +92,11 @@ fn constant_loads(i: &Inputs<'_>) -> Result {
     let (addresses, words) = (i.count("addresses")?.max(1), i.count("words")?);
     let at: Vec<u32> = (0..32).map(|lane| (lane % addresses * words) as u32).collect();
     Ok(HostBuffer::from_u32(&at))
+}
+
+/// The number of the last block.
+fn empty_blocks(i: &Inputs<'_>) -> Result {
+    Ok(HostBuffer::from_u32(&[i.count("blocks")?.saturating_sub(1) as u32]))
 }
 
 /// 80 applications of each operation of the chains.

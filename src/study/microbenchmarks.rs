@@ -66,6 +66,8 @@ enum Value {
     },
     /// Operations a core cycle: what a run of twice `rounds` does more, by the time it takes more.
     Rate { rounds: u32, operations: f64 },
+    /// Cycles that an SM takes for each further block, between a run of `few` and one of `many` `blocks`.
+    Replacement { few: u32, many: u32 },
 }
 
 /// A published figure.
@@ -304,6 +306,12 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
             let ((one, _), (two, _)) = (run(*rounds)?, run(2 * rounds)?);
             let more = two.report.cycles.saturating_sub(one.report.cycles) as f64;
             Ok(operations / more)
+        }
+        Value::Replacement { few, many } => {
+            let run = |blocks: u32| outcome(words, &[("blocks", blocks.into())], None);
+            let ((few_run, chip), (many_run, _)) = (run(*few)?, run(*many)?);
+            let more = many_run.report.cycles as f64 - few_run.report.cycles as f64;
+            Ok(more * f64::from(chip.limits.num_processors) / f64::from(many - few))
         }
     }
 }

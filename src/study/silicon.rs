@@ -145,17 +145,32 @@ pub fn study(args: &SiliconArgs, progress: Progress<'_>) -> Result<(Vec<Row>, Ve
         return Err(vec![Diagnostic::error("silicon", message).help(help)]);
     }
     let done = told(&jobs_to_do, jobs(args.jobs), progress, |job| one(job, args));
-    let (mut rows, mut failures) = (Vec::new(), missing);
-    for (job, result) in jobs_to_do.iter().zip(done) {
+    let named = |job: &Job<'_>| format!("{} on {}", job.measured.program, job.name);
+    gathered(jobs_to_do.iter().map(named).zip(done), missing)
+}
+
+/// Rows, the worst first, and what went wrong with the others of these named results.
+///
+/// # Errors
+/// Those of the first, where there is no row.
+fn gathered(
+    results: impl Iterator<Item = (String, Result<Vec<Row>, Vec<Diagnostic>>)>,
+    mut failures: Vec<String>,
+) -> Result<(Vec<Row>, Vec<String>), Vec<Diagnostic>> {
+    let (mut rows, mut first) = (Vec::new(), None);
+    for (name, result) in results {
         match result {
             Ok(mut own) => rows.append(&mut own),
             Err(errors) => {
-                let first = errors.first().map_or_else(String::new, ToString::to_string);
-                failures.push(format!("{} on {}: {first}", job.measured.program, job.name));
+                let what = errors.first().map_or_else(String::new, ToString::to_string);
+                failures.push(format!("{name}: {what}"));
+                first.get_or_insert(errors);
             }
         }
     }
-    // The worst first.
+    if let (true, Some(errors)) = (rows.is_empty(), first) {
+        return Err(errors);
+    }
     rows.sort_by(|a, b| (b.ratio - 1.0).abs().total_cmp(&(a.ratio - 1.0).abs()));
     Ok((rows, failures))
 }
@@ -182,20 +197,12 @@ fn compare_workloads(
         return Err(wrong(format!("no workload{matching} was measured on these chips")));
     }
     let done = told(&launches, jobs(args.jobs), progress, |(run, kernel, machine, counts)| {
-        launch(run, kernel, *machine, *counts, &args.set)
+        launch(run, kernel, *machine, *counts, &args.set).map(|row| vec![row])
     });
-    let (mut rows, mut failures) = (Vec::new(), Vec::new());
-    for ((run, kernel, (name, _), _), result) in launches.iter().zip(done) {
-        match result {
-            Ok(row) => rows.push(row),
-            Err(errors) => {
-                let first = errors.first().map_or_else(String::new, ToString::to_string);
-                failures.push(format!("{} of {} on {name}: {first}", kernel.kernel, run.run));
-            }
-        }
-    }
-    rows.sort_by(|a, b| (b.ratio - 1.0).abs().total_cmp(&(a.ratio - 1.0).abs()));
-    Ok((rows, failures))
+    let names = launches
+        .iter()
+        .map(|(run, kernel, (name, _), _)| format!("{} of {} on {name}", kernel.kernel, run.run));
+    gathered(names.zip(done), Vec::new())
 }
 
 /// The row of a launch of a workload, which runs functionally up to it.

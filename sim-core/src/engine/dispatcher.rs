@@ -71,6 +71,8 @@ pub(super) struct Dispatcher {
     gpc_cursor: usize,
     /// A cluster that has more blocks than a cycle sends takes those of the cycles before this one.
     free_at: Cycle,
+    /// For each SM: from when on it takes a block in the place of one that ended. None before a block has ended there.
+    replaces_at: Vec<Option<Cycle>>,
     /// The next cycle at which the dispatcher acts.
     next: Option<Cycle>,
     pub(super) inbox: Vec<(Cycle, u32, Notice)>,
@@ -100,6 +102,7 @@ impl Dispatcher {
             cursor: 0,
             gpc_cursor: 0,
             free_at: 0,
+            replaces_at: vec![None; sms],
             next: None,
             inbox: Vec::new(),
             arrived: Vec::new(),
@@ -198,6 +201,7 @@ impl Dispatcher {
         for (used, need) in d.used[sm as usize].iter_mut().zip(needs) {
             *used -= need;
         }
+        d.replaces_at[sm as usize].get_or_insert(now);
         let times = &mut d.times[block.grid_id as usize];
         times.end = times.end.max(block.at);
         d.running[i].done += 1;
@@ -298,6 +302,10 @@ impl Dispatcher {
 
     /// Begins kernels at the head of their streams, up to NumConKernels at a time [sched-grids].
     fn begin_kernels(&mut self, now: Cycle) {
+        if self.running.is_empty() {
+            // The next grid fills the SMs anew.
+            self.replaces_at.fill(None);
+        }
         let limit = self.chip.limits.num_con_kernels as usize;
         let launch = Cycle::from(self.chip.dispatch.launch_latency);
         loop {
@@ -371,18 +379,21 @@ impl Dispatcher {
                     return;
                 }
                 let sms = d.used.len();
-                let room = |sm: &usize| {
-                    d.used[*sm]
-                        .iter()
-                        .zip(needs)
-                        .zip(limits)
-                        .all(|((used, need), limit)| used + need <= limit)
+                // The first cycle at which an SM with room takes a block.
+                let mut later = None;
+                let found = (0..sms).map(|k| (d.cursor + k) % sms).find(|sm| {
+                    let mut parts = d.used[*sm].iter().zip(needs).zip(limits);
+                    let room = parts.all(|((used, need), limit)| used + need <= limit);
+                    let waits = d.replaces_at[*sm].filter(|at| room && *at > now);
+                    later = [later, waits].into_iter().flatten().min();
+                    room && waits.is_none()
+                });
+                let Some(sm) = found else {
+                    d.next = [d.next, later].into_iter().flatten().min();
+                    break;
                 };
-                let Some(sm) = (0..sms).map(|k| (d.cursor + k) % sms).find(room) else { break };
                 d.cursor = (sm + 1) % sms;
-                for (used, need) in d.used[sm].iter_mut().zip(needs) {
-                    *used += need;
-                }
+                d.take(sm, needs, now);
                 let number = d.running[i].next;
                 d.running[i].next += 1;
                 budget -= 1;
@@ -390,6 +401,14 @@ impl Dispatcher {
                 d.outbox.push((sm as u32, now + latency, message));
             }
             debug_assert!(self.running[i].fits > 0, "launches that fit nowhere are refused");
+        }
+    }
+
+    /// A block that is sent to an SM takes what it needs there.
+    fn take(&mut self, sm: usize, needs: [u32; 4], now: Cycle) {
+        self.used[sm].iter_mut().zip(needs).for_each(|(used, need)| *used += need);
+        if let Some(at) = &mut self.replaces_at[sm] {
+            *at = now + Cycle::from(self.chip.dispatch.replacement_interval);
         }
     }
 
@@ -410,17 +429,20 @@ impl Dispatcher {
                 return false;
             }
             let places = (0..gpcs.len()).map(|k| (d.gpc_cursor + k) % gpcs.len());
+            let waits = |sm: usize| d.replaces_at[sm].is_some_and(|at| at > now);
             let found = places.into_iter().find_map(|gpc| {
-                let sms = place_cluster(&d.used, gpcs[gpc], size, needs, limits)?;
+                let sms = place_cluster(&d.used, gpcs[gpc], size, needs, limits, waits)?;
                 Some((gpc, sms))
             });
-            let Some((gpc, sms)) = found else { break };
+            let Some((gpc, sms)) = found else {
+                let later = d.replaces_at.iter().flatten().filter(|at| **at > now).min().copied();
+                d.next = [d.next, later].into_iter().flatten().min();
+                break;
+            };
             d.gpc_cursor = (gpc + 1) % gpcs.len();
             let sms: Arc<[u32]> = sms.into();
             for &sm in &*sms {
-                for (used, need) in d.used[sm as usize].iter_mut().zip(needs) {
-                    *used += need;
-                }
+                d.take(sm as usize, needs, now);
                 let number = kernel.in_order(d.running[i].next);
                 d.running[i].next += 1;
                 let sms = Some(Arc::clone(&sms));
@@ -494,13 +516,14 @@ fn fits_of(chip: &ChipSpec, kernel: &Kernel) -> u32 {
 }
 
 /// SMs from `first` to `end` for the blocks of a cluster, by rank, where there is room: one after another, until each
-/// block has one.
+/// block has one. SMs that wait take none.
 fn place_cluster(
     used: &[[u32; 4]],
     [first, end]: [u32; 2],
     size: u32,
     needs: [u32; 4],
     limits: [u32; 4],
+    waits: impl Fn(usize) -> bool,
 ) -> Option<Vec<u32>> {
     let mut used = used.get(first as usize..end as usize)?.to_vec();
     let mut sms = Vec::new();
@@ -510,7 +533,8 @@ fn place_cluster(
             if sms.len() == size as usize {
                 return Some(sms);
             }
-            if used.iter().zip(needs).zip(limits).all(|((used, need), limit)| *used + need <= limit) {
+            let room = used.iter().zip(needs).zip(limits).all(|((used, need), limit)| *used + need <= limit);
+            if room && !waits(sm as usize) {
                 used.iter_mut().zip(needs).for_each(|(used, need)| *used += need);
                 sms.push(sm);
             }

@@ -9,6 +9,7 @@ mod blackwell;
 mod bulk;
 mod clusters;
 mod contract;
+mod dispatch;
 mod dual_issue;
 mod hierarchy;
 mod hints;
