@@ -27,6 +27,7 @@ pub struct Figures {
     pub stalls: BTreeMap<String, f64>,
     pub warp_cycles: Option<f64>,
     pub warp_slots: Option<f64>,
+    pub dispatch_wait_cycles: Option<f64>,
     pub policy_entries: Option<f64>,
     pub policy_spilled_bytes: Option<f64>,
     pub memory: Memory,
@@ -184,6 +185,7 @@ impl Figures {
             stalls: report.stalls.iter().map(|(reason, slots)| (reason.clone(), *slots as f64)).collect(),
             warp_cycles: count(report.warp_cycles),
             warp_slots: count(report.warp_slots),
+            dispatch_wait_cycles: count(report.dispatch_wait_cycles),
             policy_entries: count(report.policy_entries.into()),
             policy_spilled_bytes: count(report.policy_spilled_bytes),
             memory: Memory {
@@ -251,6 +253,7 @@ impl Figures {
             (&mut self.issued, other.issued),
             (&mut self.warp_cycles, other.warp_cycles),
             (&mut self.warp_slots, other.warp_slots),
+            (&mut self.dispatch_wait_cycles, other.dispatch_wait_cycles),
             (&mut self.policy_spilled_bytes, other.policy_spilled_bytes),
         ] {
             plus(own, other);

@@ -10,7 +10,7 @@ use crate::metrics;
 
 /// Issue slots in use from which on issue itself is the bound, in percent.
 const FULL: f64 = 75.0;
-/// Percent of what a level of memory can move from which on it is the bound.
+/// Percent of what a level of memory can move, or of the cycles in which SMs wait for blocks, from which on it is the bound.
 const BUSY: f64 = 60.0;
 /// Findings of fewer percent of the issue slots are left out.
 const LEAST: f64 = 2.0;
@@ -211,6 +211,16 @@ pub fn answer(report: &Value) -> Answer {
             .to_string(),
         conflicting(report),
     );
+    let waits_of_sms = number(report, "/dispatch_wait_cycles") / number(report, "/sms").max(1.0);
+    find(
+        "dispatch",
+        "block dispatch",
+        100.0 * waits_of_sms / number(report, "/cycles"),
+        "SMs had room for a block and waited for the next one, as blocks start and end faster than they are dispatched; the share \
+             is of the SMs' cycles. Fewer blocks that do more, for example several elements a thread, wait less."
+            .to_string(),
+        Vec::new(),
+    );
     list.sort_by(|a, b| b.share.total_cmp(&a.share));
     let (bound, words) = bound(&list, issued, waits, &metric);
     // The bound comes first; a level of memory that is full is told instead of the wait for it.
@@ -226,7 +236,7 @@ pub fn answer(report: &Value) -> Answer {
     Answer { bound, words, findings: list }
 }
 
-/// What bounds the run: issue, a level of memory that is full, or what most empty issue slots wait for.
+/// What bounds the run: issue, the dispatch of blocks, a level of memory that is full, or what most empty issue slots wait for.
 fn bound(
     list: &[Finding],
     issued: f64,
@@ -235,6 +245,16 @@ fn bound(
 ) -> (&'static str, String) {
     if issued >= FULL {
         return ("issue", format!("issue — {issued:.0} % of the issue slots are used"));
+    }
+    if let Some(finding) = list.iter().find(|finding| finding.kind == "dispatch" && finding.share >= BUSY) {
+        let share = finding.share;
+        return (
+            "dispatch",
+            format!(
+                "{} — for {share:.0} % of the cycles an SM has room for a block and waits for it",
+                finding.title
+            ),
+        );
     }
     for (kind, name, title) in [
         ("dram", "peak.dram", "DRAM bandwidth"),
@@ -445,6 +465,23 @@ mod tests {
             assert_eq!(answer.findings[0].kind, bound);
             assert_eq!(answer.findings[0].lines.first().map_or("", |line| line.text.as_str()), first);
         }
+    }
+
+    #[test]
+    fn dispatch_is_the_bound_where_sms_wait_for_blocks_most_of_the_time() {
+        for (waited, bound, found) in
+            [(0, "dram", false), (19, "dram", false), (590, "dram", true), (610, "dispatch", true)]
+        {
+            let mut own = report(100, &json!({"memory": 900}), 31_000);
+            own["dispatch_wait_cycles"] = json!(waited);
+            let answer = answer(&own);
+            assert_eq!(answer.bound, bound, "{waited}: {}", answer.words);
+            assert_eq!(answer.findings.iter().any(|f| f.kind == "dispatch"), found, "{waited}");
+            assert_eq!(answer.findings[0].kind, bound);
+        }
+        let mut own = report(800, &json!({"memory": 200}), 0);
+        own["dispatch_wait_cycles"] = json!(900);
+        assert_eq!(answer(&own).bound, "issue");
     }
 
     #[test]

@@ -96,6 +96,12 @@ pub const METRICS: &[Metric] = &[
     ),
     path("launch_us", "µs", "`launch_cycles` in microseconds at the core clock", |f| f.launch_us),
     path(
+        "dispatch_wait_cycles",
+        "SM cycles",
+        "cycles in which an SM had room for a block and waited for `dispatch.replacement_interval`, summed over SMs",
+        |f| f.dispatch_wait_cycles,
+    ),
+    path(
         "warp_instructions",
         "instructions",
         "source instructions issued for a warp or a path of one",

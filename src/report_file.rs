@@ -85,6 +85,7 @@ fn known<S: Serializer>(device: &DeviceReport, serializer: S) -> Result<S::Ok, S
             "paired",
             "warp_cycles",
             "warp_slots",
+            "dispatch_wait_cycles",
             "by_sm",
             "tensor",
             "policy_entries",

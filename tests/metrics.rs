@@ -102,6 +102,8 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         &["run", "stale_reads", "--json"],
         &["run", "hgemm_tma", "--json"],
         &["run", "dsmem_histogram", "--json"],
+        // More blocks than there is room for.
+        &["run", "empty_blocks", "--set", "blocks=8192", "--chip", "h100", "--json"],
         // More than L2 holds.
         &["run", "vecadd", "--set", "n=262144", "--chip", "gtx480", "--json"],
     ];

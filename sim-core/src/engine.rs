@@ -519,6 +519,11 @@ impl<P: Reconvergence> Engine<P> {
         &self.dispatcher.times
     }
 
+    /// Cycles, summed over SMs, for which SMs with room for a block have waited for the interval between blocks.
+    pub fn dispatch_waits(&self) -> Cycle {
+        self.dispatcher.waited
+    }
+
     /// The cycle up to which all events have been processed.
     pub fn now(&self) -> Cycle {
         self.now

@@ -340,6 +340,8 @@ pub struct DeviceReport {
     pub warp_cycles: u64,
     /// Warps that an SM can hold, summed over SMs and core cycles with a resident warp.
     pub warp_slots: u64,
+    /// Core cycles, summed over SMs, in which an SM with room for a block waited for `dispatch.replacement_interval`.
+    pub dispatch_wait_cycles: u64,
     /// Number of SMs.
     pub sms: u32,
     /// Schedulers of an SM.

@@ -161,9 +161,12 @@ fn gathered(
     for (name, result) in results {
         match result {
             Ok(mut own) => rows.append(&mut own),
-            Err(errors) => {
+            Err(mut errors) => {
                 let what = errors.first().map_or_else(String::new, ToString::to_string);
                 failures.push(format!("{name}: {what}"));
+                if let Some(error) = errors.first_mut() {
+                    error.message = format!("{name}: {}", error.message);
+                }
                 first.get_or_insert(errors);
             }
         }

@@ -168,6 +168,7 @@ impl Context {
             *r.stalls.entry(name.to_string()).or_default() += stall;
         }
         r.blocks += total.blocks;
+        r.dispatch_wait_cycles += engine.dispatch_waits();
         r.policy_entries = r.policy_entries.max(total.most_entries);
         r.policy_spilled_bytes += total.spilled_bytes;
         r.memory = memory;

@@ -73,6 +73,10 @@ pub(super) struct Dispatcher {
     free_at: Cycle,
     /// For each SM: from when on it takes a block in the place of one that ended. None before a block has ended there.
     replaces_at: Vec<Option<Cycle>>,
+    /// For each SM: since when it has had room for a block as the one before it, or for what a block that ended had.
+    room_since: Vec<Option<Cycle>>,
+    /// Cycles for which SMs with room have waited for `replaces_at`.
+    pub(super) waited: Cycle,
     /// The next cycle at which the dispatcher acts.
     next: Option<Cycle>,
     pub(super) inbox: Vec<(Cycle, u32, Notice)>,
@@ -103,6 +107,8 @@ impl Dispatcher {
             gpc_cursor: 0,
             free_at: 0,
             replaces_at: vec![None; sms],
+            room_since: vec![None; sms],
+            waited: 0,
             next: None,
             inbox: Vec::new(),
             arrived: Vec::new(),
@@ -202,6 +208,7 @@ impl Dispatcher {
             *used -= need;
         }
         d.replaces_at[sm as usize].get_or_insert(now);
+        d.room_since[sm as usize].get_or_insert(now);
         let times = &mut d.times[block.grid_id as usize];
         times.end = times.end.max(block.at);
         d.running[i].done += 1;
@@ -305,6 +312,7 @@ impl Dispatcher {
         if self.running.is_empty() {
             // The next grid fills the SMs anew.
             self.replaces_at.fill(None);
+            self.room_since.fill(None);
         }
         let limit = self.chip.limits.num_con_kernels as usize;
         let launch = Cycle::from(self.chip.dispatch.launch_latency);
@@ -382,8 +390,7 @@ impl Dispatcher {
                 // The first cycle at which an SM with room takes a block.
                 let mut later = None;
                 let found = (0..sms).map(|k| (d.cursor + k) % sms).find(|sm| {
-                    let mut parts = d.used[*sm].iter().zip(needs).zip(limits);
-                    let room = parts.all(|((used, need), limit)| used + need <= limit);
+                    let room = has_room(d.used[*sm], needs, limits);
                     let waits = d.replaces_at[*sm].filter(|at| room && *at > now);
                     later = [later, waits].into_iter().flatten().min();
                     room && waits.is_none()
@@ -408,8 +415,11 @@ impl Dispatcher {
     fn take(&mut self, sm: usize, needs: [u32; 4], now: Cycle) {
         self.used[sm].iter_mut().zip(needs).for_each(|(used, need)| *used += need);
         if let Some(at) = &mut self.replaces_at[sm] {
+            let since = self.room_since[sm].unwrap_or(now);
+            self.waited += now.min(*at).saturating_sub(since);
             *at = now + Cycle::from(self.chip.dispatch.replacement_interval);
         }
+        self.room_since[sm] = has_room(self.used[sm], needs, limits_of(&self.chip)).then_some(now);
     }
 
     /// Sends whole clusters to the SMs of a GPC with room for them, GPCs in round-robin order, their blocks to as many SMs
@@ -509,6 +519,11 @@ fn limits_of(chip: &ChipSpec) -> [u32; 4] {
     [l.max_resident_blocks, l.max_resident_threads / l.warp_size, l.reg_file_size, chip.shared_memory()]
 }
 
+/// True if an SM of whose resources so much is in use has room for what a block needs.
+fn has_room(used: [u32; 4], needs: [u32; 4], limits: [u32; 4]) -> bool {
+    used.iter().zip(needs).zip(limits).all(|((used, need), limit)| used + need <= limit)
+}
+
 fn fits_of(chip: &ChipSpec, kernel: &Kernel) -> u32 {
     let threads = kernel.block.iter().product();
     let needs = chip.block_needs(threads, kernel.code.program.registers_per_thread, kernel.shared_bytes);
@@ -533,8 +548,7 @@ fn place_cluster(
             if sms.len() == size as usize {
                 return Some(sms);
             }
-            let room = used.iter().zip(needs).zip(limits).all(|((used, need), limit)| *used + need <= limit);
-            if room && !waits(sm as usize) {
+            if has_room(*used, needs, limits) && !waits(sm as usize) {
                 used.iter_mut().zip(needs).for_each(|(used, need)| *used += need);
                 sms.push(sm);
             }

@@ -1,6 +1,8 @@
 //! When blocks are sent to SMs: at the rate of the dispatcher where they fill a chip, one interval apart where an SM takes them in the
 //! places of others.
 
+use sim_core::report::DeviceReport;
+
 use crate::clusters::{TIMED, clustered, launched};
 use crate::machine::{Run, chip, device, module};
 
@@ -8,17 +10,22 @@ const INTERVALS: [u32; 3] = [0, 10_000, 20_000];
 
 /// Cycles of each of these grids, one after another on two SMs with room for two blocks each.
 fn of_grids(grids: &[u32], interval: u32) -> Vec<u64> {
+    ran(grids, "mov.u32 %r, 1;", interval).kernels.iter().map(|kernel| kernel.cycles).collect()
+}
+
+/// The report of grids of blocks that do this.
+fn ran(grids: &[u32], body: &str, interval: u32) -> DeviceReport {
     let chip = chip(|c| {
         c.limits.num_processors = 2;
         c.limits.max_resident_blocks = 2;
         c.dispatch.replacement_interval = interval;
     });
-    let mut run = Run::new(device(chip, "crs_stack"), &module("", "mov.u32 %r, 1;"), false, 1024);
+    let mut run = Run::new(device(chip, "crs_stack"), &module("", body), false, 1024);
     for grid in grids {
         run.launch(*grid, 32, false).expect("it fits");
     }
     run.wait().unwrap_or_else(|e| panic!("{e}"));
-    run.report().kernels.iter().map(|kernel| kernel.cycles).collect()
+    run.report()
 }
 
 #[test]
@@ -39,6 +46,21 @@ fn blocks_that_find_their_sms_unused_wait_for_no_interval() {
         assert!(two.iter().zip(&one).all(|(two, one)| two - one == waits), "{grids:?} {one:?} {two:?}");
         assert!(one.iter().zip(&none).all(|(one, none)| one - none <= waits), "{grids:?} {none:?} {one:?}");
     }
+}
+
+#[test]
+fn waits_for_blocks_are_counted_while_an_sm_has_room() {
+    let waits = |grid: u32, body: &str, interval: u32| ran(&[grid], body, interval).dispatch_wait_cycles;
+    let short = "mov.u32 %r, 1;";
+    assert_eq!(waits(24, short, 0), 0);
+    assert_eq!(waits(4, short, 10_000), 0);
+    // Nine intervals of each SM, in which both of its blocks have ended but for some of their last cycles.
+    assert!((178_000..=180_000).contains(&waits(24, short, 10_000)), "{}", waits(24, short, 10_000));
+    // Blocks that take longer than the interval: two of an SM end together, and the second of each pair waits.
+    let long = "mov.u32 %b, 0;\nAGAIN:\nadd.u32 %b, %b, 1;\nsetp.lt.u32 %p, %b, 200;\n@%p bra AGAIN;\nmov.u32 %r, %b;";
+    let (alone, apart) = (ran(&[24], long, 0).cycles, ran(&[24], long, 500));
+    assert!(alone > 6 * 1000, "{alone}");
+    assert!((1..=2 * 5 * 500).contains(&apart.dispatch_wait_cycles), "{}", apart.dispatch_wait_cycles);
 }
 
 #[test]
