@@ -559,8 +559,13 @@ fn reports_have_what_is_known_of_a_sample() {
     let sampled = &report["kernels"][0]["sampled"];
     assert!(sampled["timed_blocks"].as_u64().is_some_and(|blocks| blocks < 4096), "{report}");
     assert_eq!(report["result"], "pass");
-    for (name, known) in [("cycles", true), ("warp_instructions", true), ("issued", false), ("by_sm", false)]
-    {
+    for (name, known) in [
+        ("cycles", true),
+        ("warp_instructions", true),
+        ("issued", false),
+        ("by_sm", false),
+        ("dispatch_wait_cycles", false),
+    ] {
         assert_eq!(report.get(name).is_some(), known, "{name}");
     }
     assert_eq!([&report["memory"], &report["stalls"]], [&serde_json::json!({}); 2]);
