@@ -26,7 +26,7 @@ mod straight;
 mod tensor_copy;
 mod texture;
 mod warpgroup;
-mod wide;
+pub(crate) mod wide;
 
 use std::sync::Arc;
 
@@ -246,7 +246,7 @@ impl<P: Reconvergence> Resident<P> {
         now: Cycle,
     ) -> Result<(), Violation> {
         match self.world.instruction_set {
-            InstructionSet::Baseline => self.step_beside_kernels(split, w, pc, mask, exec, now),
+            InstructionSet::Baseline => self.step_other_baseline(split, w, pc, mask, exec, now),
             // SAFETY: the set is one that `InstructionSet::available` found on this host, and
             // both sets hold these features.
             #[allow(unsafe_code, reason = "addresses and words of 32 lanes are vectors")]
@@ -256,7 +256,23 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
+    /// [`step_beside_kernels`](Self::step_beside_kernels), compiled once: issue loops that had it inline were five times as long, and
+    /// most of what sim-core takes to compile.
+    #[inline(never)]
+    fn step_other_baseline(
+        &mut self,
+        split: SplitId,
+        w: usize,
+        pc: Pc,
+        mask: LaneMask,
+        exec: LaneMask,
+        now: Cycle,
+    ) -> Result<(), Violation> {
+        self.step_beside_kernels(split, w, pc, mask, exec, now)
+    }
+
     #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt"))]
+    #[inline(never)]
     #[allow(unsafe_code, reason = "callers must have the features")]
     unsafe fn step_other_avx2(
         &mut self,

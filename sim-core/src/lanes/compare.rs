@@ -85,35 +85,57 @@ fn test(form: &Form) -> Option<Variants> {
     }
 }
 
-/// What `set` writes where the comparison holds, as the immediate of its operation.
-pub(super) fn yes(form: &Form) -> i64 {
-    match form.dst {
-        T::F32 => 1f32.to_bits().into(),
+/// Bits of the immediate of `setp` and `set`: how the outcome is combined with a predicate, and that it is `set`. Below them lies what
+/// `set` writes where the comparison holds.
+const COMBINED: u32 = 32;
+const SET: u32 = 34;
+
+/// What to do with the outcome, as the immediate of the operation: one function of each comparison serves all that do more than
+/// write it to predicates.
+pub(super) fn encode(form: &Form) -> i64 {
+    let yes: u32 = match form.dst {
+        T::F32 => 1f32.to_bits(),
         T::F16 => 0x3c00,
         T::Bf16 => 0x3f80,
-        _ => u32::MAX.into(),
-    }
+        _ => u32::MAX,
+    };
+    let combined = match form.mods.bool_op {
+        None => 0,
+        Some(BoolOp::And) => 1,
+        Some(BoolOp::Or) => 2,
+        Some(BoolOp::Xor) => 3,
+    };
+    i64::from(yes) | combined << COMBINED | i64::from(form.root == Root::Set) << SET
 }
 
-/// What to do with the outcome: `setp` writes predicates, `set` a register.
+/// `setp` that combines nothing writes the outcome to predicates.
 #[inline(always)]
-fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32, set: bool, bool_op: Option<BoolOp>) {
-    let combine = |bits: u32, p: u32| match bool_op {
-        None => bits,
-        Some(BoolOp::And) => bits & p,
-        Some(BoolOp::Or) => bits | p,
-        Some(BoolOp::Xor) => bits ^ p,
+fn plain(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32) {
+    if op.pdst[1].is_some() {
+        f.wpred(op.pdst[1], m, !bits);
+    }
+    f.wpred(op.pdst[0], m, bits);
+}
+
+/// What to do with the outcome, as the immediate says: `setp` writes predicates, `set` a register.
+#[inline(always)]
+fn finish(f: &mut LaneFile<'_>, op: &Op, m: u32, bits: u32) {
+    let combined = op.imm >> COMBINED & 3;
+    let p = if combined != 0 { f.pred(op.psrc[0]) } else { 0 };
+    let combine = |bits: u32| match combined {
+        0 => bits,
+        1 => bits & p,
+        2 => bits | p,
+        _ => bits ^ p,
     };
-    let p = if bool_op.is_some() { f.pred(op.psrc[0]) } else { 0 };
-    let first = combine(bits, p);
-    if set {
+    let first = combine(bits);
+    if op.imm >> SET & 1 == 1 {
         let yes = op.imm as u32;
         f.w32(op.dst[0], m, each(|i| if first >> i & 1 == 1 { yes } else { 0 }));
         return;
     }
     if op.pdst[1].is_some() {
-        let second = combine(!bits, p);
-        f.wpred(op.pdst[1], m, second);
+        f.wpred(op.pdst[1], m, combine(!bits));
     }
     f.wpred(op.pdst[0], m, first);
 }
@@ -132,27 +154,21 @@ macro_rules! outcomes {
 }
 
 fn compare(form: &Form) -> Option<Variants> {
-    let set = form.root == Root::Set;
     let ftz = form.mods.ftz;
+    let is_plain = form.root == Root::Setp && form.mods.bool_op.is_none();
     macro_rules! with {
-        ($read:ident, $set:expr, $bool:expr, |$x:ident, $y:ident| $e:expr) => {
+        ($read:ident, $finish:expr, |$x:ident, $y:ident| $e:expr) => {
             lane!(|f: &mut LaneFile<'_>, op: &Op, m| {
                 let bits = outcomes!($read, f, op, |$x, $y| $e);
-                finish(f, op, m, bits, $set, $bool)
+                $finish(f, op, m, bits)
             })
         };
     }
     macro_rules! body {
         ($read:ident, |$x:ident, $y:ident| $e:expr) => {
-            match (set, form.mods.bool_op) {
-                (false, None) => with!($read, false, None, |$x, $y| $e),
-                (false, Some(BoolOp::And)) => with!($read, false, Some(BoolOp::And), |$x, $y| $e),
-                (false, Some(BoolOp::Or)) => with!($read, false, Some(BoolOp::Or), |$x, $y| $e),
-                (false, Some(BoolOp::Xor)) => with!($read, false, Some(BoolOp::Xor), |$x, $y| $e),
-                (true, None) => with!($read, true, None, |$x, $y| $e),
-                (true, Some(BoolOp::And)) => with!($read, true, Some(BoolOp::And), |$x, $y| $e),
-                (true, Some(BoolOp::Or)) => with!($read, true, Some(BoolOp::Or), |$x, $y| $e),
-                (true, Some(BoolOp::Xor)) => with!($read, true, Some(BoolOp::Xor), |$x, $y| $e),
+            match is_plain {
+                true => with!($read, plain, |$x, $y| $e),
+                false => with!($read, finish, |$x, $y| $e),
             }
         };
     }

@@ -90,7 +90,7 @@ pub fn immediate(form: &Form) -> Option<i64> {
         _ if is_video(form.root) => Some(video::encode(form)),
         _ if mixed::handles(form) => Some(mixed::encode(form)),
         _ if packed::handles(form) => Some(packed::encode(form)),
-        Root::Set => Some(compare::yes(form)),
+        Root::Set | Root::Setp => Some(compare::encode(form)),
         _ => None,
     }
 }
