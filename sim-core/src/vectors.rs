@@ -38,11 +38,33 @@ pub(crate) fn load_twice(words: &[u32; 4]) -> __m256i {
     }
 }
 
+/// Four words of 64 bits.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(crate) fn load_wide(words: &[u64; 4]) -> __m256i {
+    // SAFETY: four words are read of an array of four; they need no alignment.
+    #[allow(unsafe_code, reason = "vectors have no safe loads")]
+    unsafe {
+        _mm256_loadu_si256(words.as_ptr().cast())
+    }
+}
+
 /// Writes eight words.
 #[target_feature(enable = "avx2")]
 #[inline]
 pub(crate) fn store(to: &mut [u32; 8], words: __m256i) {
     // SAFETY: there is room for eight words; they need no alignment.
+    #[allow(unsafe_code, reason = "vectors have no safe stores")]
+    unsafe {
+        _mm256_storeu_si256(to.as_mut_ptr().cast(), words);
+    }
+}
+
+/// Writes four words of 64 bits.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(crate) fn store_wide(to: &mut [u64; 4], words: __m256i) {
+    // SAFETY: there is room for four words; they need no alignment.
     #[allow(unsafe_code, reason = "vectors have no safe stores")]
     unsafe {
         _mm256_storeu_si256(to.as_mut_ptr().cast(), words);

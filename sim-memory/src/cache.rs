@@ -63,6 +63,12 @@ impl Line {
 /// Number of ways whose tags are compared at once.
 const CHUNK: usize = 8;
 
+/// Which of these tags are the wanted one, bit by bit.
+#[inline(always)]
+fn alike(tags: &[u32; CHUNK], wanted: u32) -> u32 {
+    tags.iter().enumerate().fold(0, |all, (i, tag)| all | u32::from(*tag == wanted) << i)
+}
+
 /// A 32-bit tag folded from the line's address, compared before the full tag.
 fn short(line: u64) -> u32 {
     ((line >> 7) ^ (line >> 39)) as u32
@@ -216,24 +222,57 @@ impl Cache {
         }
     }
 
+    /// The way of a line. That of the line used last in its set is asked for most.
     #[inline]
     fn find(&self, set: u64, line: u64) -> Option<usize> {
-        let first = set as usize * self.ways;
-        let wanted = short(line);
-        let (chunks, rest) = self.tags[first..first + self.ways].as_chunks::<CHUNK>();
+        let last = self.order.last(set as usize)?;
+        match self.lines.get(last) {
+            Some(here) if here.tag == line => Some(last),
+            _ => self.find_among_all(set, line),
+        }
+    }
+
+    #[inline(never)]
+    fn find_among_all(&self, set: u64, line: u64) -> Option<usize> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the host has just been asked for the feature.
+            #[allow(unsafe_code, reason = "eight tags are compared at once")]
+            return unsafe { self.find_avx2(set, line) };
+        }
+        self.find_by(set, line, alike)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn find_avx2(&self, set: u64, line: u64) -> Option<usize> {
+        use std::arch::x86_64::*;
+        self.find_by(set, line, |tags, wanted| {
+            // SAFETY: as many tags are read as the array has; they need no alignment.
+            #[allow(unsafe_code, reason = "vectors have no safe loads")]
+            let tags = unsafe { _mm256_loadu_si256(tags.as_ptr().cast()) };
+            let alike = _mm256_cmpeq_epi32(tags, _mm256_set1_epi32(wanted.cast_signed()));
+            _mm256_movemask_ps(_mm256_castsi256_ps(alike)).cast_unsigned()
+        })
+    }
+
+    /// The way of a line, where `alike` gives the tags of a chunk that are the wanted one, bit by bit.
+    #[inline(always)]
+    fn find_by(&self, set: u64, line: u64, alike: impl Fn(&[u32; CHUNK], u32) -> u32) -> Option<usize> {
+        let (mut base, wanted) = (set as usize * self.ways, short(line));
+        let (chunks, rest) = self.tags[base..base + self.ways].as_chunks::<CHUNK>();
         let at = |i: usize| self.lines.get(i).is_some_and(|here| here.tag == line).then_some(i);
-        let mut base = first;
         for chunk in chunks {
-            // All of a chunk without branches: the host compares several at once.
-            if chunk.iter().fold(false, |any, tag| any | (*tag == wanted)) {
-                let found = chunk.iter().enumerate().filter(|(_, tag)| **tag == wanted);
-                if let Some(i) = found.map(|(i, _)| i).find_map(|i| at(base + i)) {
+            let mut alike = alike(chunk, wanted);
+            while alike != 0 {
+                if let Some(i) = at(base + alike.trailing_zeros() as usize) {
                     return Some(i);
                 }
+                alike &= alike - 1;
             }
             base += CHUNK;
         }
-        rest.iter().enumerate().filter(|(_, tag)| **tag == wanted).find_map(|(i, _)| at(base + i))
+        (base..).zip(rest).filter(|(_, tag)| **tag == wanted).find_map(|(i, _)| at(i))
     }
 
     /// `isCached`: every byte of `mask` is valid or being fetched [cache-isCached].

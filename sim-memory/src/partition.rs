@@ -299,7 +299,8 @@ impl Partition {
             }
             let code = &self.programs.get(instance.request.program).code;
             let done = &code[..usize::from(instance.request.pc).min(code.len())];
-            instance.holds && done.iter().any(|step| matches!(step, Instruction::Op(OpExp::AtomOp)))
+            instance.holds
+                && done.iter().any(|step| matches!(step.instruction, Instruction::Op(OpExp::AtomOp)))
         };
         !self.in_flight().any(held)
     }
@@ -486,9 +487,8 @@ impl Partition {
     }
 
     fn run(&mut self, slot: u32, now: Cycle) -> Result<(), MemoryFault> {
-        self.runnable.push(slot);
         let programs = std::mem::take(&mut self.programs);
-        let mut result = Ok(());
+        let mut result = self.micro_steps(&programs, slot, now);
         while result.is_ok()
             && let Some(next) = self.runnable.pop()
         {

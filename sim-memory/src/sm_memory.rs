@@ -219,14 +219,18 @@ impl SmMemory {
                 AccessKind::Store => {
                     let size = access.element_bytes as usize;
                     // Ascending lanes: where two write one byte, the highest lane's stays.
-                    let mut rest = part.lanes;
-                    while rest != 0 {
-                        let lane = rest.trailing_zeros() as usize;
-                        rest &= rest - 1;
-                        let at = offset_in_line(access.addresses[lane]);
-                        if size == 4 {
-                            data[at..at + 4].copy_from_slice(&access.data[lane][..4]);
-                        } else {
+                    if size == 4 && part.lanes == LaneMask::MAX {
+                        let (words, _) = data.as_chunks_mut::<4>();
+                        for lane in 0..WARP_LANES {
+                            let [a, b, c, d, ..] = access.data[lane];
+                            words[offset_in_line(access.addresses[lane]) / 4] = [a, b, c, d];
+                        }
+                    } else {
+                        let mut rest = part.lanes;
+                        while rest != 0 {
+                            let lane = rest.trailing_zeros() as usize;
+                            rest &= rest - 1;
+                            let at = offset_in_line(access.addresses[lane]);
                             data[at..at + size].copy_from_slice(&access.data[lane][..size]);
                         }
                     }
@@ -467,7 +471,7 @@ impl SmMemory {
         let instance = &mut self.instances[slot as usize];
         instance.began = now;
         let program = self.programs.get(instance.program);
-        if program.touches_l1[0]
+        if program.code.first().is_some_and(|step| step.touches_l1)
             && let Some((holder, _)) = self.held.holder(instance.set, instance.line)
         {
             if self.is_apart(holder, slot) {
@@ -516,9 +520,8 @@ impl SmMemory {
 
     /// Runs micro steps of an instance, and of the instances it wakes.
     fn run(&mut self, slot: u32, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
-        self.runnable.push(slot);
         let programs = std::mem::take(&mut self.programs);
-        let mut result = Ok(());
+        let mut result = self.micro_steps(&programs, slot, now, port);
         while result.is_ok()
             && let Some(next) = self.runnable.pop()
         {

@@ -9,9 +9,11 @@ use sim_memory::vocabulary::{LaneMask, StateSpace, WARP_LANES};
 
 use super::request::Request;
 use super::resident::{Resident, Step};
+use super::wide;
 use crate::code::Code;
 use crate::error::Violation;
 use crate::grid::Kernel;
+use crate::instruction_set::InstructionSet;
 use crate::lookups::NO_LOOKUP;
 use crate::reconvergence::{Lanes, Reconvergence};
 use crate::registers::{LaneRow, each, first_lane, read_element, read_row, rows_of_words, write_element};
@@ -24,6 +26,7 @@ const NULL_BYTES: u64 = 4096;
 /// whatever holds for all 32 holds for those that take part.
 #[inline(always)]
 pub(crate) fn addresses(
+    set: InstructionSet,
     warp: &Warp,
     code: &Code,
     op: &Op,
@@ -35,7 +38,7 @@ pub(crate) fn addresses(
     } else if address_64 {
         let low = read_row(&warp.rows, &code.consts, op.src[0]);
         let high = read_row(&warp.rows, &code.consts, Row(op.src[0].0 + 1));
-        each(|l| (u64::from(low[l]) | u64::from(high[l]) << 32).wrapping_add_signed(op.imm))
+        wide::pairs(set, low, high, op.imm)
     } else {
         let row = read_row(&warp.rows, &code.consts, op.src[0]);
         let scale = op.extra.access().map_or(0, |facts| facts.scale);
@@ -52,13 +55,8 @@ pub(crate) fn addresses(
 
 /// All addresses of an access lie in the aligned block `(start, bytes)`, a power of two.
 #[inline(always)]
-fn block_of(addresses: &[u64; WARP_LANES], bytes: u64) -> (u64, u64) {
-    // Bits that are 1 in any, and in all of them.
-    let (mut any, mut all) = (0, u64::MAX);
-    for address in addresses {
-        any |= address;
-        all &= address;
-    }
+fn block_of(set: InstructionSet, addresses: &[u64; WARP_LANES], bytes: u64) -> (u64, u64) {
+    let (any, all) = wide::any_and_all(set, addresses);
     let size = ((any ^ all) | (bytes - 1)).checked_add(1).and_then(u64::checked_next_power_of_two);
     size.map_or((0, u64::MAX), |size| (addresses[0] & !(size - 1), size))
 }
@@ -90,13 +88,11 @@ impl<P: Reconvergence> Resident<P> {
             exec &= exec.wrapping_neg();
         }
         let code = &*kernel.code;
-        let mut addresses = addresses(&self.warps[w], code, op, facts.address_64, exec);
+        let mut addresses =
+            addresses(self.world.instruction_set, &self.warps[w], code, op, facts.address_64, exec);
         let alignment = u64::from(facts.alignment);
-        let mut low_bits = 0;
-        for lane in 0..WARP_LANES {
-            low_bits |= addresses[lane];
-        }
-        if low_bits & alignment.wrapping_sub(1) != 0 {
+        let (any, _) = wide::any_and_all(self.world.instruction_set, &addresses);
+        if any & alignment.wrapping_sub(1) != 0 {
             return Err(misaligned(exec, &addresses, alignment));
         }
         match facts.space {
@@ -174,7 +170,8 @@ impl<P: Reconvergence> Resident<P> {
         if exec == 0 {
             return;
         }
-        let addresses = addresses(&self.warps[w], &kernel.code, op, facts.address_64, exec);
+        let addresses =
+            addresses(self.world.instruction_set, &self.warps[w], &kernel.code, op, facts.address_64, exec);
         let allocations = &self.world.allocations;
         let (space, lanes) = match facts.space {
             StateSpace::Local => {
@@ -207,7 +204,7 @@ impl<P: Reconvergence> Resident<P> {
         addresses: &[u64; WARP_LANES],
     ) -> Result<(), Violation> {
         let bytes = u64::from(facts.element_bytes) * u64::from(facts.vector);
-        let (start, size) = block_of(addresses, bytes);
+        let (start, size) = block_of(self.world.instruction_set, addresses, bytes);
         if self.world.allocations.find(start, size).is_none() {
             self.in_buffers(op.class, lanes, addresses, bytes)?;
         }

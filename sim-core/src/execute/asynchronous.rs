@@ -86,7 +86,7 @@ impl<P: Reconvergence> Resident<P> {
     ) -> Result<(), Violation> {
         let warp = &self.warps[w];
         let size = u64::from(facts.memory.element_bytes);
-        let from = addresses(warp, code, op, facts.memory.address_64, exec);
+        let from = addresses(self.world.instruction_set, warp, code, op, facts.memory.address_64, exec);
         let mut to = shared_addresses(warp, code, op.src[1], facts.to);
         self.to_shared(w, StateSpace::Shared, size, exec, &mut to)?;
         let ignored = if op.psrc[0].is_some() { guard(op.psrc[0], &warp.preds) } else { 0 };

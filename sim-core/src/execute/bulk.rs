@@ -37,7 +37,7 @@ impl<P: Reconvergence> Resident<P> {
             return self.begin_cancel(kernel, (w, pc), op, facts, everywhere, exec);
         }
         let (code, warp) = (&*kernel.code, &self.warps[w]);
-        let mut far = addresses(warp, code, op, facts.memory.address_64, exec);
+        let mut far = addresses(self.world.instruction_set, warp, code, op, facts.memory.address_64, exec);
         let mut near = shared_addresses(warp, code, op.src[1], facts.to);
         let mut objects = shared_addresses(warp, code, op.src[3], facts.object);
         let sizes = *read_row(&warp.rows, &code.consts, op.src[2]);

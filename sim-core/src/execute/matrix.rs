@@ -158,7 +158,8 @@ impl<P: Reconvergence> Resident<P> {
         let mut at = [0; WARP_LANES];
         for &(pc, own) in parts {
             let op = &code.program.ops[pc as usize];
-            let of_part = addresses(&self.warps[w], code, op, memory.address_64, own);
+            let of_part =
+                addresses(self.world.instruction_set, &self.warps[w], code, op, memory.address_64, own);
             Lanes(own).for_each(|lane| at[lane as usize] = of_part[lane as usize]);
         }
         self.to_shared(w, memory.space, ROW_BYTES.into(), addressing, &mut at)?;

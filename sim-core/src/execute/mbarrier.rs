@@ -64,7 +64,8 @@ impl<P: Reconvergence> Resident<P> {
             }
             return Ok(());
         };
-        let mut places = addresses(&self.warps[w], code, op, place.address_64, exec);
+        let mut places =
+            addresses(self.world.instruction_set, &self.warps[w], code, op, place.address_64, exec);
         self.without_window(place.space, exec, &mut places)?;
         let sent = self.outgoing.len();
         if places.iter().any(|at| of_cluster(*at).0.is_some()) {
@@ -111,7 +112,8 @@ impl<P: Reconvergence> Resident<P> {
         place: MbarrierPlace,
         lanes: LaneMask,
     ) -> Result<[u64; WARP_LANES], Violation> {
-        let mut places = addresses(&self.warps[w], code, op, place.address_64, lanes);
+        let mut places =
+            addresses(self.world.instruction_set, &self.warps[w], code, op, place.address_64, lanes);
         self.to_shared(w, place.space, BYTES, lanes, &mut places)?;
         Ok(places)
     }

@@ -135,7 +135,7 @@ impl<P: Reconvergence> Resident<P> {
             return;
         }
         let warp = &self.warps[origin.0 as usize];
-        let own = addresses(warp, &kernel.code, op, facts.address_64, exec);
+        let own = addresses(self.world.instruction_set, warp, &kernel.code, op, facts.address_64, exec);
         let Some(kind) = kind_of(op, facts) else { return };
         let size = facts.element_bytes * facts.vector;
         // Inactive lanes are at the first active one's address.

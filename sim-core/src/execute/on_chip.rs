@@ -229,7 +229,8 @@ impl<P: Reconvergence> Resident<P> {
                 "internal error: a decoded memory access has no operands",
             ));
         };
-        let addresses = addresses(&self.warps[w], &kernel.code, op, facts.address_64, exec);
+        let addresses =
+            addresses(self.world.instruction_set, &self.warps[w], &kernel.code, op, facts.address_64, exec);
         self.params_at(kernel, w, op, facts, exec, &addresses)
     }
 

@@ -233,7 +233,7 @@ impl<P: Reconvergence> Resident<P> {
         let (code, warp) = (&*kernel.code, &self.warps[w]);
         let memory = &facts.memory;
         let bytes = u64::from(memory.element_bytes) * u64::from(memory.vector);
-        let mut to = addresses(warp, code, op, memory.address_64, exec);
+        let mut to = addresses(self.world.instruction_set, warp, code, op, memory.address_64, exec);
         let mut objects = shared_addresses(warp, code, op.src[4], facts.object);
         self.without_window(memory.space, exec, &mut to)?;
         self.without_window(memory.space, exec, &mut objects)?;

@@ -125,7 +125,8 @@ mod in_groups {
     use super::*;
     use crate::vectors::{self, BYTES};
 
-    /// Where groups of eight lanes begin, whose addresses are consecutive words or one word.
+    /// Where groups of lanes begin, whose addresses are consecutive words or one word.
+    #[derive(Clone, Copy)]
     struct Groups {
         starts: [u32; 4],
         /// Bit by bit: the lanes of a group have one word.
@@ -134,22 +135,27 @@ mod in_groups {
         most: u32,
     }
 
-    /// `None` where the addresses of a group are others, or some are not aligned.
+    /// Groups of `VECTORS` times eight lanes; `None` where the addresses of a group are others, or some are not aligned.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn groups(addresses: &[__m256i; 4]) -> Option<Groups> {
+    fn groups<const VECTORS: usize>(addresses: &[__m256i; 4]) -> Option<Groups> {
         let apart = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
         let mut groups = Groups { starts: [0; 4], alike: 0, least: u32::MAX, most: 0 };
         let mut bits = 0;
-        for i in 0..4 {
-            let first = _mm256_castsi256_si128(addresses[i]);
+        for (i, addresses) in addresses.as_chunks::<VECTORS>().0.iter().enumerate() {
+            let first = _mm256_castsi256_si128(addresses[0]);
             let start = _mm_cvtsi128_si32(first).cast_unsigned();
-            let from = _mm256_sub_epi32(addresses[i], _mm256_broadcastd_epi32(first));
-            let other = _mm256_xor_si256(from, apart);
-            let last = if _mm256_testz_si256(other, other) == 1 {
+            let (mut one, mut consecutive) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+            for (j, addresses) in addresses.iter().enumerate() {
+                let from = _mm256_sub_epi32(*addresses, _mm256_broadcastd_epi32(first));
+                let expected = _mm256_add_epi32(apart, _mm256_set1_epi32((j * BYTES) as i32));
+                one = _mm256_or_si256(one, from);
+                consecutive = _mm256_or_si256(consecutive, _mm256_xor_si256(from, expected));
+            }
+            let last = if _mm256_testz_si256(consecutive, consecutive) == 1 {
                 // Beyond the last address none is consecutive: no memory ends there.
-                start.saturating_add(28)
-            } else if _mm256_testz_si256(from, from) == 1 {
+                start.saturating_add((VECTORS * BYTES) as u32 - 4)
+            } else if _mm256_testz_si256(one, one) == 1 {
                 groups.alike |= 1 << i;
                 start
             } else {
@@ -164,8 +170,8 @@ mod in_groups {
     }
 
     impl Words<'_> {
-        /// The access of a whole warp each of whose groups of eight lanes has consecutive words or one word; 0 where it is
-        /// another one.
+        /// The access of a whole warp each of whose halves, or groups of eight lanes, has consecutive words or one word; 0
+        /// where it is another one.
         #[target_feature(enable = "avx2")]
         #[inline]
         pub(super) fn access_in_groups(&mut self) -> u32 {
@@ -191,37 +197,51 @@ mod in_groups {
             for i in 0..4 {
                 addresses[i] = _mm256_add_epi32(_mm256_sll_epi32(row[i], scale), offset);
             }
-            let Some(Groups { starts, alike, least, most }) = groups(&addresses) else { return 0 };
+            if let Some(groups) = groups::<2>(&addresses) {
+                self.access_groups::<2>(&addresses, &groups)
+            } else if let Some(groups) = groups::<1>(&addresses) {
+                self.access_groups::<1>(&addresses, &groups)
+            } else {
+                0
+            }
+        }
+
+        /// The access of lanes at these addresses, which are such groups.
+        #[target_feature(enable = "avx2")]
+        #[inline]
+        fn access_groups<const VECTORS: usize>(&mut self, addresses: &[__m256i; 4], groups: &Groups) -> u32 {
+            let (op, Groups { starts, alike, least, most }) = (self.op, *groups);
             if most as usize + 4 > self.memory.len() {
                 return 0;
             }
             if op.class == OpClass::Load {
-                let mut values = row;
-                for i in 0..4 {
-                    let from = &self.memory[starts[i] as usize..];
-                    let (Some(word), all) = (from.first_chunk::<4>(), from.first_chunk::<BYTES>()) else {
-                        return 0;
-                    };
-                    values[i] = match all {
-                        Some(all) if alike >> i & 1 == 0 => vectors::load_bytes(all),
-                        _ => _mm256_set1_epi32(i32::from_le_bytes(*word)),
-                    };
-                }
                 let Some(to) = self.rows.get_mut(usize::from(op.dst[0].0)) else { return 0 };
-                for (to, values) in to.0.as_chunks_mut::<8>().0.iter_mut().zip(&values) {
-                    vectors::store(to, *values);
+                let to = to.0.as_chunks_mut::<8>().0.as_chunks_mut::<VECTORS>().0;
+                for (i, to) in to.iter_mut().enumerate() {
+                    let from = &self.memory[starts[i] as usize..];
+                    if alike >> i & 1 == 1 {
+                        let Some(word) = from.first_chunk::<4>() else { return 0 };
+                        let word = _mm256_set1_epi32(i32::from_le_bytes(*word));
+                        to.iter_mut().for_each(|to| vectors::store(to, word));
+                    } else {
+                        // Up to the last word, as has been seen.
+                        for (to, from) in to.iter_mut().zip(from.as_chunks::<BYTES>().0) {
+                            vectors::store(to, vectors::load_bytes(from));
+                        }
+                    }
                 }
             } else {
                 let values = read_row(self.rows, self.consts, op.src[1]).as_chunks::<8>().0;
-                for i in 0..4 {
+                for (i, values) in values.as_chunks::<VECTORS>().0.iter().enumerate() {
                     let to = &mut self.memory[starts[i] as usize..];
                     if alike >> i & 1 == 1 {
                         // The last of the lanes writes last.
                         let Some(to) = to.first_chunk_mut::<4>() else { return 0 };
-                        *to = values[i][7].to_le_bytes();
+                        *to = values[VECTORS - 1][7].to_le_bytes();
                     } else {
-                        let Some(to) = to.first_chunk_mut::<BYTES>() else { return 0 };
-                        store_bytes(to, &values[i]);
+                        for (to, values) in to.as_chunks_mut::<BYTES>().0.iter_mut().zip(values) {
+                            store_bytes(to, values);
+                        }
                     }
                 }
             }
@@ -229,7 +249,7 @@ mod in_groups {
                 return 1;
             }
             let mut at = [0; WARP_LANES];
-            for (to, addresses) in at.as_chunks_mut::<8>().0.iter_mut().zip(&addresses) {
+            for (to, addresses) in at.as_chunks_mut::<8>().0.iter_mut().zip(addresses) {
                 vectors::store(to, *addresses);
             }
             turns_of(at, self.lanes, [least, most], self.banks)
@@ -320,7 +340,7 @@ mod tests {
         };
         let all: [u64; WARP_LANES] = std::array::from_fn(|lane| address(rows, lane));
         let of_lanes = || Lanes(lanes).map(|lane| all[lane as usize]);
-        if of_lanes().any(|at| at % 4 != 0 || at + 4 > memory.len() as u64) {
+        if of_lanes().any(|at| at % 4 != 0 || at.saturating_add(4) > memory.len() as u64) {
             return None;
         }
         for lane in Lanes(lanes) {

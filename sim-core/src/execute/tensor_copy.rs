@@ -49,7 +49,7 @@ impl<P: Reconvergence> Resident<P> {
         exec: LaneMask,
     ) -> Result<(), Violation> {
         let (code, warp) = (&*kernel.code, &self.warps[w]);
-        let maps = addresses(warp, code, op, true, exec);
+        let maps = addresses(self.world.instruction_set, warp, code, op, true, exec);
         let shared = shared_addresses(warp, code, op.src[1], facts.to);
         let objects = shared_addresses(warp, code, op.src[3], facts.object);
         for lane in Lanes(exec) {

@@ -2,6 +2,7 @@
 //! compute; the compiler makes scalar code of those, which was 1.6 times slower on `sgemm`.
 
 use sim_frontend::program::Row;
+use sim_memory::line::{LineData, offset_in_line};
 use sim_memory::vocabulary::{LaneMask, WARP_LANES};
 
 use crate::instruction_set::InstructionSet;
@@ -127,6 +128,137 @@ fn gather_avx2(memory: &[u8], at: &[u32; WARP_LANES], out: &mut [u32; WARP_LANES
     true
 }
 
+/// Numbers of 64 bits whose halves lie in two rows, and `add` to each.
+#[inline(always)]
+pub fn pairs(
+    set: InstructionSet,
+    low: &[u32; WARP_LANES],
+    high: &[u32; WARP_LANES],
+    add: i64,
+) -> [u64; WARP_LANES] {
+    let mut out = [0; WARP_LANES];
+    #[cfg(target_arch = "x86_64")]
+    if set != InstructionSet::Baseline {
+        // SAFETY: as in `span`.
+        #[allow(unsafe_code, reason = "measured; see the module")]
+        unsafe {
+            pairs_avx2(low, high, add, &mut out);
+        }
+        return out;
+    }
+    let _ = set;
+    for lane in 0..WARP_LANES {
+        out[lane] = (u64::from(low[lane]) | u64::from(high[lane]) << 32).wrapping_add_signed(add);
+    }
+    out
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn pairs_avx2(low: &[u32; WARP_LANES], high: &[u32; WARP_LANES], add: i64, out: &mut [u64; WARP_LANES]) {
+    use std::arch::x86_64::*;
+    let add = _mm256_set1_epi64x(add);
+    let halves = low.as_chunks::<8>().0.iter().zip(high.as_chunks::<8>().0);
+    for ((low, high), out) in halves.zip(out.as_chunks_mut::<8>().0) {
+        let (low, high) = (vectors::load(low), vectors::load(high));
+        // Lanes 0, 1, 4 and 5, and the others.
+        let (even, odd) = (_mm256_unpacklo_epi32(low, high), _mm256_unpackhi_epi32(low, high));
+        let (first, second) =
+            (_mm256_permute2x128_si256::<0x20>(even, odd), _mm256_permute2x128_si256::<0x31>(even, odd));
+        let (to_first, to_second) = out.split_at_mut(4);
+        if let (Some(to_first), Some(to_second)) = (to_first.first_chunk_mut(), to_second.first_chunk_mut()) {
+            vectors::store_wide(to_first, _mm256_add_epi64(first, add));
+            vectors::store_wide(to_second, _mm256_add_epi64(second, add));
+        }
+    }
+}
+
+/// The bits that are 1 in any of 32 numbers, and in all of them.
+#[inline(always)]
+pub fn any_and_all(set: InstructionSet, numbers: &[u64; WARP_LANES]) -> (u64, u64) {
+    #[cfg(target_arch = "x86_64")]
+    if set != InstructionSet::Baseline {
+        // SAFETY: as in `span`.
+        #[allow(unsafe_code, reason = "measured; see the module")]
+        return unsafe { any_and_all_avx2(numbers) };
+    }
+    let _ = set;
+    numbers.iter().fold((0, u64::MAX), |(any, all), number| (any | number, all & number))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+fn any_and_all_avx2(numbers: &[u64; WARP_LANES]) -> (u64, u64) {
+    use std::arch::x86_64::*;
+    let (mut any, mut all) = (_mm256_setzero_si256(), _mm256_set1_epi64x(-1));
+    for four in numbers.as_chunks::<4>().0 {
+        let four = vectors::load_wide(four);
+        (any, all) = (_mm256_or_si256(any, four), _mm256_and_si256(all, four));
+    }
+    let halves = |v| (_mm256_castsi256_si128(v), _mm256_extracti128_si256::<1>(v));
+    let (low, high) = halves(any);
+    let any = _mm_or_si128(low, high);
+    let any = _mm_or_si128(any, _mm_unpackhi_epi64(any, any));
+    let (low, high) = halves(all);
+    let all = _mm_and_si128(low, high);
+    let all = _mm_and_si128(all, _mm_unpackhi_epi64(all, all));
+    (_mm_cvtsi128_si64(any).cast_unsigned(), _mm_cvtsi128_si64(all).cast_unsigned())
+}
+
+/// Words of a line, at the offsets of the addresses in it, for those of `lanes`.
+#[inline(always)]
+pub fn of_line(
+    set: InstructionSet,
+    line: &LineData,
+    addresses: &[u64; WARP_LANES],
+    lanes: LaneMask,
+    to: &mut [u32; WARP_LANES],
+) {
+    #[cfg(target_arch = "x86_64")]
+    if set != InstructionSet::Baseline {
+        // SAFETY: as in `span`.
+        #[allow(unsafe_code, reason = "measured; see the module")]
+        return unsafe { of_line_avx2(line, addresses, lanes, to) };
+    }
+    let _ = set;
+    for lane in Lanes(lanes) {
+        let at = offset_in_line(addresses[lane as usize]) & !3;
+        to[lane as usize] = u32::from_le_bytes([line[at], line[at + 1], line[at + 2], line[at + 3]]);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline(never)]
+fn of_line_avx2(line: &LineData, addresses: &[u64; WARP_LANES], lanes: LaneMask, to: &mut [u32; WARP_LANES]) {
+    use std::arch::x86_64::*;
+    let mut words = [_mm256_setzero_si256(); 4];
+    for (words, bytes) in words.iter_mut().zip(line.as_chunks::<{ vectors::BYTES }>().0) {
+        *words = vectors::load_bytes(bytes);
+    }
+    let of_group = addresses.as_chunks::<4>().0.as_chunks::<2>().0;
+    for (i, ([first, second], to)) in of_group.iter().zip(to.as_chunks_mut::<8>().0).enumerate() {
+        // The lower halves, in the order of lanes.
+        let (first, second) = (vectors::load_wide(first), vectors::load_wide(second));
+        let (first, second) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(second));
+        let halves = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(first, second));
+        let low = _mm256_permute4x64_epi64::<0b11_01_10_00>(halves);
+        // Bits 2 to 4 of an address choose a word of eight, bits 5 and 6 the eight.
+        let word = _mm256_srli_epi32::<2>(low);
+        let [a, b, c, d] = words.map(|eight| _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(eight, word)));
+        let odd = _mm256_castsi256_ps(_mm256_slli_epi32::<26>(low));
+        let upper = _mm256_castsi256_ps(_mm256_slli_epi32::<25>(low));
+        let found = _mm256_blendv_ps(_mm256_blendv_ps(a, b, odd), _mm256_blendv_ps(c, d, odd), upper);
+        let to_sign = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
+        let own = _mm256_sllv_epi32(_mm256_set1_epi32((lanes >> (8 * i)).cast_signed()), to_sign);
+        let before = _mm256_castsi256_ps(vectors::load(to));
+        let after = _mm256_blendv_ps(before, found, _mm256_castsi256_ps(own));
+        vectors::store(to, _mm256_castps_si256(after));
+    }
+}
+
 /// Loads consecutive words at each lane's address, all of which lie in `memory`, into `rows`; a row that is none takes nothing.
 /// Inactive lanes stand at the address of an active one.
 #[inline(always)]
@@ -213,6 +345,56 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn pairs_equal_the_loop(
+            low in proptest::array::uniform32(any::<u32>()),
+            high in proptest::array::uniform32(any::<u32>()),
+            add: i64,
+        ) {
+            let expected: [u64; WARP_LANES] = std::array::from_fn(|lane| {
+                (u64::from(high[lane]) * (1 << 32) + u64::from(low[lane])).wrapping_add(add as u64)
+            });
+            for set in InstructionSet::available() {
+                prop_assert_eq!(pairs(set, &low, &high, add), expected);
+            }
+        }
+
+        #[test]
+        fn bits_of_any_and_all_numbers(
+            numbers in proptest::array::uniform32(any::<u64>()),
+            common: u64,
+        ) {
+            for numbers in [numbers, numbers.map(|number| number | common), numbers.map(|number| number & common)] {
+                for bit in 0..64 {
+                    let set = numbers.iter().filter(|number| **number >> bit & 1 == 1).count();
+                    for host in InstructionSet::available() {
+                        let (any, all) = any_and_all(host, &numbers);
+                        prop_assert_eq!((any >> bit & 1 == 1, all >> bit & 1 == 1), (set > 0, set == 32));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn words_of_a_line_go_to_the_lanes_that_ask(
+            addresses in proptest::array::uniform32(any::<u64>()),
+            lanes: u32,
+            bytes: u8,
+        ) {
+            let line: LineData = std::array::from_fn(|i| (i as u8).wrapping_mul(bytes | 1));
+            let before: [u32; WARP_LANES] = std::array::from_fn(|lane| 1000 + lane as u32);
+            let expected: [u32; WARP_LANES] = std::array::from_fn(|lane| {
+                let at = (addresses[lane] % 128 / 4 * 4) as usize;
+                let word = u32::from_le_bytes([line[at], line[at + 1], line[at + 2], line[at + 3]]);
+                if lanes >> lane & 1 == 1 { word } else { before[lane] }
+            });
+            for set in InstructionSet::available() {
+                let mut to = before;
+                of_line(set, &line, &addresses, lanes, &mut to);
+                prop_assert_eq!(to, expected);
+            }
+        }
+
         #[test]
         fn wide_words_equal_the_loops(
             words in proptest::collection::vec(0u32..292, 32),

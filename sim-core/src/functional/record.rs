@@ -11,6 +11,7 @@ use sim_memory::vocabulary::{AtomicOp, LaneMask, Semantics, StateSpace, WARP_LAN
 use crate::execute::{Members, addressing_lanes};
 use crate::execute::{Resident, addresses, shared_addresses, sync_mask};
 use crate::grid::Kernel;
+use crate::instruction_set::InstructionSet;
 use crate::mbarrier::{is_odd, perform};
 use crate::reconvergence::{Lanes, Reconvergence, SplitId};
 use crate::recording::{AccessKind, Groups, Orders, Record, Recorded, Who};
@@ -142,7 +143,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
             StateSpace::Generic => SHARED_WINDOW,
             _ => return,
         };
-        let addresses = addresses(warp, &kernel.code, op, facts.address_64, who.lanes);
+        let addresses =
+            addresses(InstructionSet::Baseline, warp, &kernel.code, op, facts.address_64, who.lanes);
         let addresses = addresses.map(|address| address.wrapping_sub(base));
         let bytes = u32::from(facts.element_bytes) * u32::from(facts.vector);
         // What lies outside the memory of blocks is a fault, or another space.
@@ -219,7 +221,7 @@ impl<P: Reconvergence> Recorder<'_, P> {
         let (w, warp) = (who.warp as usize, &self.resident.warps[who.warp as usize]);
         let code = &*self.resident.kernels[warp.kernel].code;
         let Some(place) = facts.place else { return };
-        let found = addresses(warp, code, op, place.address_64, who.lanes);
+        let found = addresses(InstructionSet::Baseline, warp, code, op, place.address_64, who.lanes);
         let Some(addresses) = self.placed(who, place.space, 8, found) else { return };
         let offset = |l: usize| addresses[l] & ((1 << CLUSTER_SHIFT) - 1);
         let mut operands = [1; WARP_LANES];
@@ -273,7 +275,7 @@ impl<P: Reconvergence> Recorder<'_, P> {
                 record.0(Recorded::Await { who, groups: Groups::Copies, newest: *newest });
             }
             Extra::CopyArrive(place, no_inc) => {
-                let found = addresses(warp, code, op, place.address_64, who.lanes);
+                let found = addresses(InstructionSet::Baseline, warp, code, op, place.address_64, who.lanes);
                 let Some(addresses) = self.placed(who, place.space, 8, found) else { return };
                 record.0(Recorded::CopiesArrive { who, no_inc: *no_inc, addresses: &addresses });
             }
@@ -299,7 +301,8 @@ impl<P: Reconvergence> Recorder<'_, P> {
             }
             Extra::StoreAsync(facts) => {
                 let bytes = u32::from(facts.memory.element_bytes) * u32::from(facts.memory.vector);
-                let found = addresses(warp, code, op, facts.memory.address_64, who.lanes);
+                let found =
+                    addresses(InstructionSet::Baseline, warp, code, op, facts.memory.address_64, who.lanes);
                 let to = self.placed(who, facts.memory.space, bytes.into(), found);
                 let Some(addresses) = to else { return };
                 let objects = shared_addresses(warp, code, op.src[4], facts.object);
@@ -342,7 +345,7 @@ impl<P: Reconvergence> Recorder<'_, P> {
     fn box_bytes(&self, op: &Op, who: Who) -> [u32; WARP_LANES] {
         let warp = &self.resident.warps[who.warp as usize];
         let kernel = &*self.resident.kernels[warp.kernel];
-        let maps = addresses(warp, &kernel.code, op, true, who.lanes);
+        let maps = addresses(InstructionSet::Baseline, warp, &kernel.code, op, true, who.lanes);
         let mut bytes = [0; WARP_LANES];
         for lane in Lanes(who.lanes) {
             let map = self.resident.tensor_map(kernel, maps[lane as usize]);

@@ -11,10 +11,11 @@ use sim_memory::port::{AccessId, RegisterPort};
 use sim_memory::vocabulary::{Cycle, LaneMask, WARP_LANES};
 
 use crate::block::Block;
-use crate::execute::deliver;
+use crate::execute::{deliver, wide};
 use crate::grid::Kernel;
+use crate::instruction_set::InstructionSet;
 use crate::lookups::{Lookups, NO_LOOKUP};
-use crate::registers::{extend, rows_of_words, write_element, write_loaded, write_loaded_word};
+use crate::registers::{each, extend, rows_of_words, write_element, write_loaded, write_loaded_word};
 use crate::warp::Warp;
 
 use super::recorder::Recorder;
@@ -164,6 +165,8 @@ impl Accesses {
 /// The register side of one SM while its memory advances.
 #[derive(Debug)]
 pub struct Port<'a> {
+    /// What the host has.
+    pub instruction_set: InstructionSet,
     /// Warps of the SM.
     pub warps: &'a mut [Warp],
     /// Blocks of the SM.
@@ -190,6 +193,7 @@ pub struct Port<'a> {
 macro_rules! port {
     ($sm:ident) => {
         $crate::sm::accesses::Port {
+            instruction_set: $sm.instruction_set,
             warps: &mut $sm.resident.warps,
             blocks: &mut $sm.resident.blocks,
             kernels: &$sm.resident.kernels,
@@ -318,24 +322,14 @@ impl RegisterPort for Port<'_> {
         }
         // Whole words into 32-bit registers or pairs of them: no extension.
         if let Some((rows, words)) = rows_of_words(&op.dst, &facts) {
-            let in_order =
-                words == 1 && lanes == LaneMask::MAX && addresses[0] == line && consecutive(addresses);
             for (word, row) in rows[..words].iter().enumerate() {
                 // A sink takes nothing.
                 let Some(row) = warp.rows.get_mut(usize::from(row.0)) else { continue };
-                if in_order {
-                    for (to, from) in row.0.iter_mut().zip(data.as_chunks().0) {
-                        *to = u32::from_le_bytes(*from);
-                    }
-                    continue;
-                }
-                let line = line.wrapping_sub(4 * word as u64);
-                for lane in 0..WARP_LANES {
-                    if lanes >> lane & 1 == 1 {
-                        let at = (addresses[lane].wrapping_sub(line) & 127) as usize & !3;
-                        let word = [data[at], data[at + 1], data[at + 2], data[at + 3]];
-                        row.0[lane] = u32::from_le_bytes(word);
-                    }
+                if word == 0 {
+                    wide::of_line(self.instruction_set, data, addresses, lanes, &mut row.0);
+                } else {
+                    let at: [u64; WARP_LANES] = each(|lane| addresses[lane].wrapping_add(4 * word as u64));
+                    wide::of_line(self.instruction_set, data, &at, lanes, &mut row.0);
                 }
             }
             return;
@@ -452,14 +446,4 @@ impl RegisterPort for Port<'_> {
         self.close_if_done(access, now);
         self.wake(w);
     }
-}
-
-/// Word after word, in the order of lanes.
-#[inline(always)]
-fn consecutive(addresses: &[u64; WARP_LANES]) -> bool {
-    let mut differ = 0;
-    for lane in 0..WARP_LANES {
-        differ |= addresses[lane] ^ (addresses[0] + 4 * lane as u64);
-    }
-    differ == 0
 }

@@ -51,6 +51,12 @@ impl LruOrder {
         })
     }
 
+    /// The most recently used way of a set; `None` where the cache has no sets.
+    #[inline]
+    pub fn last(&self, set: usize) -> Option<usize> {
+        self.ends.get(set).map(|ends| ends.1 as usize)
+    }
+
     /// Moves a way of `set` to the end of its list: it was just used.
     #[inline]
     pub fn used(&mut self, set: usize, way: usize) {

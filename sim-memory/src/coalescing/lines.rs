@@ -51,7 +51,94 @@ unsafe fn lines_avx2(
     element_bytes: u32,
     out: &mut Vec<LineAccess>,
 ) {
-    lines_here(addresses, lanes, element_bytes, out);
+    if !vectors::lines(addresses, lanes, element_bytes, out) {
+        lines_here(addresses, lanes, element_bytes, out);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vectors {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    /// Four addresses.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn load(addresses: &[u64; 4]) -> __m256i {
+        // SAFETY: four words of 64 bits are read of an array of four; they need no alignment.
+        #[allow(unsafe_code, reason = "vectors have no safe loads")]
+        unsafe {
+            _mm256_loadu_si256(addresses.as_ptr().cast())
+        }
+    }
+
+    /// [`lines_here`] of words whose addresses have the same upper 32 bits; false, and nothing has been done, where they are others.
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    #[inline]
+    pub(super) fn lines(
+        addresses: &[u64; WARP_LANES],
+        lanes: LaneMask,
+        element_bytes: u32,
+        out: &mut Vec<LineAccess>,
+    ) -> bool {
+        if !matches!(element_bytes, 4 | 8 | 12 | 16) {
+            return false;
+        }
+        let (quads, mut left) = (addresses.as_chunks::<4>().0, lanes);
+        let first = _mm256_set1_epi64x(addresses[first_lane(lanes)].cast_signed());
+        let mut differ = _mm256_setzero_si256();
+        let mut low = [_mm256_setzero_si256(); 4];
+        for i in 0..4 {
+            let (a, b) = (load(&quads[2 * i]), load(&quads[2 * i + 1]));
+            let other = _mm256_or_si256(_mm256_xor_si256(a, first), _mm256_xor_si256(b, first));
+            differ = _mm256_or_si256(differ, other);
+            // The lower halves, in the order of lanes.
+            let halves = _mm256_shuffle_ps::<0b10_00_10_00>(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b));
+            low[i] = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_castps_si256(halves));
+        }
+        if _mm256_testz_si256(differ, _mm256_set1_epi64x(!0xffff_ffff)) == 0 {
+            return false;
+        }
+        // By lane: its line's lower half, and the words that it requests of it.
+        let element = _mm256_set1_epi32((1 << (element_bytes / 4)) - 1);
+        let (all, mut words) = (_mm256_set1_epi32(lanes.cast_signed()), low);
+        for i in 0..4 {
+            let offset = _mm256_srli_epi32::<2>(_mm256_and_si256(low[i], _mm256_set1_epi32(127)));
+            low[i] = _mm256_andnot_si256(_mm256_set1_epi32(127), low[i]);
+            let to_sign = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
+            let to_sign = _mm256_sub_epi32(to_sign, _mm256_set1_epi32(8 * i as i32));
+            let active = _mm256_srai_epi32::<31>(_mm256_sllv_epi32(all, to_sign));
+            words[i] = _mm256_and_si256(_mm256_sllv_epi32(element, offset), active);
+        }
+        while left != 0 {
+            let line = line_of(addresses[first_lane(left)]);
+            let number = _mm256_set1_epi32(line as i32);
+            let (mut same, mut found) = (0, _mm256_setzero_si256());
+            for i in 0..4 {
+                let here = _mm256_cmpeq_epi32(low[i], number);
+                same |= _mm256_movemask_ps(_mm256_castsi256_ps(here)).cast_unsigned() << (8 * i);
+                found = _mm256_or_si256(found, _mm256_and_si256(here, words[i]));
+            }
+            same &= left;
+            out.push(LineAccess { line, bytes: bytes_of_words(found), lanes: same, segment: 0 });
+            left &= !same;
+        }
+        true
+    }
+
+    /// The bytes of the words that any lane requests.
+    #[target_feature(enable = "avx2,bmi2")]
+    #[inline]
+    fn bytes_of_words(words: __m256i) -> ByteMask {
+        let half = _mm_or_si128(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+        let pair = _mm_or_si128(half, _mm_shuffle_epi32::<0b01_00_11_10>(half));
+        let both = _mm_cvtsi128_si64(pair).cast_unsigned();
+        let words = (both | both >> 32) & 0xffff_ffff;
+        // A bit becomes four.
+        let spread = |words: u64| _pdep_u64(words, 0x1111_1111_1111_1111) * 15;
+        ByteMask::from(spread(words)) | ByteMask::from(spread(words >> 16)) << 64
+    }
 }
 
 #[inline(always)]

@@ -8,7 +8,7 @@ use crate::coalescing::round_to_sectors;
 use crate::fault::MemoryFault;
 use crate::line::LineData;
 use crate::messages::AtomicLanes;
-use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
+use crate::programs::{BExp, Instruction, OpExp, ProgramSet};
 use crate::vocabulary::{Cycle, WARP_LANES};
 
 impl Partition {
@@ -25,19 +25,16 @@ impl Partition {
             self.write_back_of_l1(slot, now);
             return Ok(());
         }
-        let MemoryProgram { code, room, .. } = programs.get(self.instances[index].request.program);
-        let (code, room) = (code.as_slice(), room.as_slice());
+        let code = programs.get(self.instances[index].request.program).code.as_slice();
         let mut pc = usize::from(self.instances[index].request.pc);
         loop {
-            match &code[pc] {
-                // A tail of register operations runs when the reply arrives.
-                Instruction::Op(_) | Instruction::Unless(..) | Instruction::End
-                    if room[pc] == Room::Sm && !is_constant(&code[pc]) =>
-                {
-                    self.instances[index].request.pc = pc as u16;
-                    self.leave(slot, now);
-                    return Ok(());
-                }
+            let step = &code[pc];
+            if step.leaves_partition {
+                self.instances[index].request.pc = pc as u16;
+                self.leave(slot, now);
+                return Ok(());
+            }
+            match &step.instruction {
                 Instruction::Op(op) => {
                     if *op == OpExp::ReadMem && !self.instances[index].fetched {
                         self.instances[index].request.pc = pc as u16;
@@ -214,11 +211,6 @@ impl Partition {
             _ => Outcome::Stuck,
         }
     }
-}
-
-/// Constant conditions (`true`, `false`) belong to no room: they are evaluated wherever they occur.
-fn is_constant(instruction: &Instruction) -> bool {
-    matches!(instruction, Instruction::Unless(BExp::True | BExp::False, _))
 }
 
 /// Performs an atomic for its lanes in ascending order on the bytes of a line.

@@ -32,17 +32,33 @@ pub struct CompileError {
     pub reason: String,
 }
 
+/// A compiled instruction, and what holds where execution comes to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledStep {
+    /// The instruction.
+    pub instruction: Instruction,
+    /// The room in which execution continues from it.
+    room: Room,
+    /// An operation on L1 may still follow, so that the line stays held.
+    pub touches_l1: bool,
+    /// Execution in the SM leaves for the partition here.
+    pub leaves_sm: bool,
+    /// Execution in the partition leaves for the SM here: a tail of register operations runs when the reply arrives.
+    pub leaves_partition: bool,
+}
+
+impl CompiledStep {
+    /// One that runs in the SM without caches.
+    fn on_chip(instruction: Instruction) -> Self {
+        Self { instruction, room: Room::Sm, touches_l1: false, leaves_sm: false, leaves_partition: false }
+    }
+}
+
 /// A compiled program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryProgram {
     /// The instructions, from the entry at index 0.
-    pub code: Vec<Instruction>,
-    /// For each instruction: the room in which execution continues from it.
-    pub room: Vec<Room>,
-    /// For each instruction: true if an operation on L1 may still follow, so that the line stays held.
-    pub touches_l1: Vec<bool>,
-    /// For each instruction: true if a cache or memory operation of the partition may still follow.
-    pub touches_partition: Vec<bool>,
+    pub code: Vec<CompiledStep>,
     /// True if the program brings lines into L1, so that whole sectors of L1 are fetched.
     pub fills_l1: bool,
 }
@@ -76,12 +92,20 @@ impl MemoryProgram {
         }
         let mut program = Self {
             fills_l1: code.contains(&Instruction::Op(OpExp::ReserveL1)),
-            room: vec![Room::Sm; code.len()],
-            touches_l1: vec![false; code.len()],
-            touches_partition: vec![false; code.len()],
-            code,
+            code: code.into_iter().map(CompiledStep::on_chip).collect(),
         };
         program.check(&lines)?;
+        for step in &mut program.code {
+            step.leaves_sm = step.room == Room::Partition
+                && matches!(step.instruction, Instruction::Op(_) | Instruction::Unless(..));
+            step.leaves_partition = step.room == Room::Sm
+                && match &step.instruction {
+                    Instruction::Op(_) => true,
+                    // Constant conditions belong to no room: they are evaluated wherever they occur.
+                    Instruction::Unless(condition, _) => !matches!(condition, BExp::True | BExp::False),
+                    Instruction::Yield | Instruction::Jump(_) | Instruction::End => false,
+                };
+        }
         Ok(program)
     }
 
@@ -98,17 +122,12 @@ impl MemoryProgram {
             matches!(op, O::ReadMem | O::WriteMem | O::AtomOp | O::Lock | O::Unlock) || is_register(*op)
         };
         let n = code.len();
-        let program = Self {
-            fills_l1: false,
-            room: vec![Room::Sm; n],
-            touches_l1: vec![false; n],
-            touches_partition: vec![false; n],
-            code,
-        };
+        let code = code.into_iter().map(CompiledStep::on_chip).collect();
+        let program = Self { fills_l1: false, code };
         for at in 0..n {
             let (line, column) = lines.get(at).copied().unwrap_or((1, 1));
             let error = |reason: &str| Err(CompileError { line, column, reason: reason.to_string() });
-            match &program.code[at] {
+            match &program.code[at].instruction {
                 Instruction::Op(op) if !allowed(op) => {
                     return error("shared and constant memory have no cache");
                 }
@@ -128,7 +147,7 @@ impl MemoryProgram {
     }
 
     fn successors(&self, at: usize) -> [Option<usize>; 2] {
-        match &self.code[at] {
+        match &self.code[at].instruction {
             Instruction::End => [None, None],
             Instruction::Jump(to) => [Some(usize::from(*to)), None],
             Instruction::Unless(_, to) => [Some(at + 1), Some(usize::from(*to))],
@@ -145,43 +164,33 @@ impl MemoryProgram {
         };
         // Programs have no loops, so one pass from the back settles what may follow.
         for at in (0..n).rev() {
-            let (mut l1, mut partition) = (false, false);
-            match &self.code[at] {
-                Instruction::Op(op) => {
-                    partition = op.room() == Room::Partition;
-                    l1 = !partition && !is_register(*op);
-                }
-                Instruction::Unless(condition, _) => match room_of_condition(condition) {
-                    Some(Room::Partition) => partition = true,
-                    Some(Room::Sm) => l1 = true,
-                    None => {}
-                },
-                _ => {}
-            }
+            let mut l1 = match &self.code[at].instruction {
+                Instruction::Op(op) => op.room() == Room::Sm && !is_register(*op),
+                Instruction::Unless(condition, _) => room_of_condition(condition) == Some(Room::Sm),
+                _ => false,
+            };
             for next in self.successors(at).into_iter().flatten() {
                 if next >= n {
                     return Err(error(at, "a path ends without `end`"));
                 }
-                l1 |= self.touches_l1[next];
-                partition |= self.touches_partition[next];
+                l1 |= self.code[next].touches_l1;
             }
-            self.touches_l1[at] = l1;
-            self.touches_partition[at] = partition;
-            self.room[at] = match &self.code[at] {
+            self.code[at].touches_l1 = l1;
+            let next = self.code.get(at + 1).map_or(Room::Sm, |next| next.room);
+            self.code[at].room = match &self.code[at].instruction {
                 Instruction::Op(op) => op.room(),
-                Instruction::Unless(condition, _) => room_of_condition(condition)
-                    .unwrap_or_else(|| self.room.get(at + 1).copied().unwrap_or(Room::Sm)),
-                Instruction::Jump(to) => self.room[usize::from(*to)],
+                Instruction::Unless(condition, _) => room_of_condition(condition).unwrap_or(next),
+                Instruction::Jump(to) => self.code[usize::from(*to)].room,
                 // Reached inside a micro step: stays where it is; as the start of one: where the
                 // next operation runs.
-                Instruction::Yield => self.room.get(at + 1).copied().unwrap_or(Room::Sm),
+                Instruction::Yield => next,
                 Instruction::End => Room::Sm,
             };
         }
         // Inside a micro step: SM operations may not lead to partition ones, and after a
         // partition operation only a tail of register operations and `end` leads back.
         for at in 0..n {
-            let here = match &self.code[at] {
+            let here = match &self.code[at].instruction {
                 Instruction::Op(op) => op.room(),
                 Instruction::Unless(condition, _) => {
                     let Some(room) = room_of_condition(condition) else { continue };
@@ -189,11 +198,11 @@ impl MemoryProgram {
                 }
                 _ => continue,
             };
-            if let Instruction::Op(OpExp::Lock | OpExp::Unlock) = self.code[at] {
+            if let Instruction::Op(OpExp::Lock | OpExp::Unlock) = self.code[at].instruction {
                 return Err(error(at, "bank locks are allowed only in programs of shared memory"));
             }
             for next in self.within_micro_step(at) {
-                match &self.code[next] {
+                match &self.code[next].instruction {
                     Instruction::Op(op) => {
                         let there = op.room();
                         if here == Room::Sm && there == Room::Partition {
@@ -233,7 +242,7 @@ impl MemoryProgram {
                 continue;
             }
             seen.push(next);
-            if !matches!(self.code[next], Instruction::Yield | Instruction::End) {
+            if !matches!(self.code[next].instruction, Instruction::Yield | Instruction::End) {
                 open.extend(self.successors(next).into_iter().flatten());
             }
         }

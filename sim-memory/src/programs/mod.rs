@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::vocabulary::Scope;
 pub use ast::{BExp, LineColumn, OpExp, Room, Stm};
-pub use compile::{CompileError, Instruction, MemoryProgram};
+pub use compile::{CompileError, CompiledStep, Instruction, MemoryProgram};
 pub use parser::{ParseError, parse};
 pub use table::{Choice, Choices, Operation, Protocol};
 
@@ -154,13 +154,14 @@ impl ProgramSet {
 
     /// True if a fence of this scope drops L1's lines of global memory.
     pub fn fence_flushes(&self, scope: Scope) -> bool {
-        self.get(Operation::fence(scope) as ProgramId).code.contains(&Instruction::Op(OpExp::FlushL1))
+        let code = &self.get(Operation::fence(scope) as ProgramId).code;
+        code.iter().any(|step| step.instruction == Instruction::Op(OpExp::FlushL1))
     }
 
     /// True if stores of any program stay in L2.
     pub fn write_l2(&self) -> bool {
         let code = self.programs.as_deref().unwrap_or_default().iter().flat_map(|program| &program.code);
-        code.into_iter().any(|step| matches!(step, Instruction::Op(OpExp::WriteL2)))
+        code.into_iter().any(|step| matches!(step.instruction, Instruction::Op(OpExp::WriteL2)))
     }
 
     /// The program with an id.

@@ -7,7 +7,7 @@ use crate::address_space::LOCAL_PHYSICAL;
 use crate::cache::{Class, Outcome};
 use crate::fault::MemoryFault;
 use crate::port::RegisterPort;
-use crate::programs::{BExp, Instruction, MemoryProgram, OpExp, ProgramSet, Room};
+use crate::programs::{BExp, Instruction, OpExp, ProgramSet};
 use crate::vocabulary::Cycle;
 
 impl SmMemory {
@@ -21,23 +21,23 @@ impl SmMemory {
         port: &mut impl RegisterPort,
     ) -> Result<(), MemoryFault> {
         let index = slot as usize;
-        let MemoryProgram { code, room, touches_l1, .. } = programs.get(self.instances[index].program);
-        let (code, room, touches_l1) = (code.as_slice(), room.as_slice(), touches_l1.as_slice());
+        let code = programs.get(self.instances[index].program).code.as_slice();
         let mut pc = usize::from(self.instances[index].pc);
         let mut holds = self.instances[index].holds;
         let mut read = false;
         loop {
-            if holds && !touches_l1[pc] {
+            let step = &code[pc];
+            if holds && !step.touches_l1 {
                 self.release_line(index);
                 holds = false;
             }
-            match &code[pc] {
-                Instruction::Op(_) | Instruction::Unless(..) if room[pc] == Room::Partition => {
-                    self.instances[index].pc = pc as u16;
-                    self.hold_line(index, touches_l1[pc]);
-                    self.send(slot, now);
-                    return Ok(());
-                }
+            if step.leaves_sm {
+                self.instances[index].pc = pc as u16;
+                self.hold_line(index, step.touches_l1);
+                self.send(slot, now);
+                return Ok(());
+            }
+            match &step.instruction {
                 Instruction::Op(op) => {
                     let outcome = match self.follows_stores {
                         false => self.operate(*op, index, now, port),
@@ -75,7 +75,7 @@ impl SmMemory {
                 Instruction::Yield => {
                     pc += 1;
                     if read && !self.instances[index].travelled {
-                        if holds && !touches_l1[pc] {
+                        if holds && !code[pc].touches_l1 {
                             self.release_line(index);
                         }
                         self.instances[index].pc = pc as u16;
