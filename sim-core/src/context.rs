@@ -170,7 +170,9 @@ impl Context {
         options: Options,
         device_bytes: Arc<AtomicU64>,
     ) -> Self {
-        let set = options.instruction_set.unwrap_or_else(InstructionSet::detect);
+        // Code for instructions that the host lacks is undefined behaviour. Results are the same with any.
+        let asked = options.instruction_set.filter(|set| InstructionSet::available().contains(set));
+        let set = asked.unwrap_or_else(InstructionSet::detect);
         let sampled = options.sampling.is_some();
         let mut context = Self {
             id,

@@ -42,7 +42,7 @@ pub struct Options {
     pub allow_newer_isa: bool,
     /// The workload's results may depend on the schedule.
     pub schedule_dependent: bool,
-    /// Lane code; `None` chooses the best for this host.
+    /// Lane code; `None`, and one that this host lacks, choose the best for this host.
     pub instruction_set: Option<InstructionSet>,
     /// Cycles of an epoch; `None`, and anything longer than the channels' least latency, is that.
     pub epoch: Option<Cycle>,

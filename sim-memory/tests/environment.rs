@@ -117,6 +117,26 @@ proptest! {
     }
 }
 
+/// Where lanes of a whole warp store to one word, the value of the highest one stays.
+#[test]
+fn the_highest_lane_that_stores_to_a_word_is_the_last() {
+    for protocol in PROTOCOLS {
+        let mut machine = Machine::new(protocol, 1, 32);
+        // Lanes go around eleven words, not in order.
+        let word = |lane: usize| lane * 7 % 11;
+        let addresses = std::array::from_fn(|lane| BASE + 4 * word(lane) as u64);
+        machine.start(0, What::Store, CacheOp::Wb, u32::MAX, addresses, 100);
+        machine.drain();
+        machine.partitions.iter_mut().for_each(Partition::flush_to_memory);
+        for i in 0..11 {
+            let last = (0..32).filter(|lane| word(*lane) == i).max().expect("a lane");
+            let mut bytes = [0; 4];
+            machine.memory.read(BASE + 4 * i as u64, &mut bytes);
+            assert_eq!(u32::from_le_bytes(bytes), 100 + last as u32, "word {i}");
+        }
+    }
+}
+
 /// What SM 0 reads of a word it has in L1 and SM 1 has overwritten with 9, by `op`.
 fn read_after_another_sms_store(protocol: Protocol, op: CacheOp, semantics: Semantics, scope: Scope) -> u32 {
     let (mut machine, at) = with_stale_line(protocol);

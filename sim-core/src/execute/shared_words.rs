@@ -359,11 +359,12 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// Groups of eight lanes: one word, consecutive ones, either of these but for the last lane, any; some addresses are not
-        /// aligned, or far away. The destination may be the row of the address.
+        /// Groups of lanes, eight, half a warp or a warp: one word, consecutive ones, either of these but for the last lane, any; some
+        /// addresses are not aligned, or far away. The destination may be the row of the address.
         #[test]
         fn thr_ld_st_of_words_equal_lane_by_lane(
             words in proptest::collection::vec(0u32..BYTES / 4 + 2, 32),
+            group in prop::sample::select(vec![8usize, 16, 32]),
             strides in prop_oneof![proptest::collection::vec(0u32..2, 4), proptest::collection::vec(0u32..6, 4)],
             near: bool,
             lanes in prop_oneof![2 => Just(LaneMask::MAX), 1 => 1u32..],
@@ -376,8 +377,9 @@ mod tests {
             let scale = if scaled && !address_64 { 2 } else { 0 };
             let mut rows = vec![LaneRow([0; WARP_LANES]); 3];
             for lane in 0..WARP_LANES {
-                let word = match strides[lane / 8] {
-                    stride @ 0..4 if stride < 2 || lane % 8 < 7 => words[lane / 8 * 8] + stride % 2 * (lane as u32 % 8),
+                let within = lane % group;
+                let word = match strides[lane / group] {
+                    stride @ 0..4 if stride < 2 || within < group - 1 => words[lane - within] + stride % 2 * within as u32,
                     _ => words[lane],
                 };
                 let word = if near { word % (BYTES / 4 - 8) } else { word };

@@ -1,6 +1,6 @@
 //! What holds of a cache between runs.
 
-use super::{Cache, Class, Line, UNUSED};
+use super::{Cache, Class, Line, UNUSED, short};
 
 impl Cache {
     /// Checks what is counted of the lines of each set.
@@ -26,6 +26,11 @@ impl Cache {
     /// # Errors
     /// A description of the first line that violates them.
     pub fn check_idle(&self) -> Result<(), String> {
+        if let Some((line, _)) =
+            self.lines.iter().zip(&self.tags).find(|(line, tag)| short(line.tag) != **tag)
+        {
+            return Err(format!("line {:#x} has the shortened tag of another one", line.tag));
+        }
         for (i, line) in self.lines.iter().enumerate().filter(|(_, line)| line.tag != UNUSED) {
             let set = (i / self.ways) as u64;
             let wrong = |why: &str| Err(format!("line {:#x} {why}", line.tag));

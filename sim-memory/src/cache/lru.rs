@@ -120,6 +120,7 @@ mod tests {
             for (set, expected) in literal.iter().enumerate() {
                 let got: Vec<usize> = order.ways(set).collect();
                 proptest::prop_assert_eq!(&got, expected);
+                proptest::prop_assert_eq!(order.last(set), expected.last().copied());
             }
         }
     }

@@ -401,6 +401,15 @@ fn a_cache_at_rest_has_nothing_under_way() {
     cache.lines[i].dirty = 0x100;
     assert!(told(&cache).contains("not valid"));
     cache.lines[i].dirty = 0;
+    // It is the line used last, which is found without its shortened tag.
+    cache.tags[i] ^= 1;
+    assert!(told(&cache).contains("shortened tag"));
+    cache.tags[i] ^= 1;
+    let unused = (0..4).find(|way| *way != i).expect("a way that is not used");
+    cache.tags[unused] ^= 1;
+    assert!(told(&cache).contains("shortened tag"));
+    cache.tags[unused] ^= 1;
+    assert_eq!(cache.check_idle(), Ok(()));
     cache.classed[0] = 1;
     assert!(told(&cache).contains("other classes"));
     cache.classed[0] = 0;
@@ -537,4 +546,36 @@ fn lines_that_were_written_beside_are_dirty_and_older_ones_are_clean() {
         assert_eq!(dirty(&cache), []);
         assert_eq!(cache.check_idle(), Ok(()));
     }
+}
+
+proptest! {
+    /// A lookup finds the way whose line has the address: that of the last use, those compared eight at a time on this host or on
+    /// any, and lines whose shortened tags are the same.
+    #[test]
+    fn a_lookup_finds_the_way_of_the_line(
+        ways in prop::sample::select(vec![1u32, 4, 7, 8, 9, 16, 19]),
+        uses in proptest::collection::vec((0u64..24, 0u64..3, any::<bool>()), 1..80),
+    ) {
+        let mut cache = Cache::new(&CacheSpec { write_allocate: true, ..spec(ways, 1) });
+        // Bits 7 and 39 of an address cancel each other in its shortened tag.
+        let address = |number: u64, alike: u64| number << 8 ^ [0, 1 << 7 | 1 << 39, 1 << 8 | 1 << 40][alike as usize];
+        for (number, alike, dropped) in uses {
+            let line = address(number, alike);
+            cache.write_allocate(0, line, FULL, &[1; 128]);
+            if dropped {
+                prop_assert_eq!(cache.evict(0, address(number / 2, alike)), Outcome::Done);
+            }
+            for line in (0..24).flat_map(|number| [0, 1, 2].map(|alike| address(number, alike))) {
+                let expected = cache.lines.iter().position(|here| here.tag == line);
+                prop_assert_eq!(cache.find(0, line), expected);
+                prop_assert_eq!(cache.find_among_all(0, line), expected);
+                prop_assert_eq!(cache.find_by(0, line, alike_tags), expected);
+            }
+            prop_assert_eq!(cache.check_idle(), Ok(()));
+        }
+    }
+}
+
+fn alike_tags(tags: &[u32; CHUNK], wanted: u32) -> u32 {
+    super::alike(tags, wanted)
 }

@@ -122,6 +122,34 @@ fn prog_stm_what_gets_stuck_is_refused_with_its_line() {
     assert!(MemoryProgram::compile(&parse("writeL2; releaseRegs; end;").expect("parses")).is_ok());
 }
 
+/// Where execution goes from one to the other of SM and partition. Conditions that are constant belong to neither.
+#[test]
+fn programs_leave_where_the_other_has_the_next_operation() {
+    let leaves = |text: &str| {
+        let program = MemoryProgram::compile(&parse(text).expect("parses")).expect("compiles");
+        let at = |leaves: fn(&CompiledStep) -> bool| {
+            program.code.iter().map(|step| if leaves(step) { '1' } else { '0' }).collect::<String>()
+        };
+        (at(|step| step.leaves_sm), at(|step| step.leaves_partition), at(|step| step.touches_l1))
+    };
+    let expected =
+        |sm: &str, partition: &str, l1: &str| (sm.to_string(), partition.to_string(), l1.to_string());
+    // evictL1; yield; unless isCachedL2; readL2; releaseRegs; end;
+    assert_eq!(
+        leaves("evictL1; yield; if (isCachedL2) { readL2; } releaseRegs; end;"),
+        expected("001100", "100010", "100000")
+    );
+    // readL2; unless true; releaseRegs; end;
+    assert_eq!(leaves("readL2; if (true) { releaseRegs; } end;"), expected("1000", "0010", "0000"));
+    // readL2; unless not true; releaseRegs; end;
+    assert_eq!(leaves("readL2; if (!true) { releaseRegs; } end;"), expected("1000", "0110", "0000"));
+    // An operation of L1 may follow until the last one.
+    assert_eq!(
+        leaves("readL2; yield; updateL1; yield; readL1; end;"),
+        expected("100000", "001010", "111110")
+    );
+}
+
 #[test]
 fn prog_bexp_grammar_and_errors() {
     let program = parse("if (!isCachedL1 and (true or isCachedL1)) { ; } else { end; } end;");
