@@ -363,8 +363,11 @@ mod tests {
         fn bits_of_any_and_all_numbers(
             numbers in proptest::array::uniform32(any::<u64>()),
             common: u64,
+            other in 0..WARP_LANES,
         ) {
-            for numbers in [numbers, numbers.map(|number| number | common), numbers.map(|number| number & common)] {
+            let mut one = [common; WARP_LANES];
+            one[other] = numbers[other];
+            for numbers in [one, numbers, numbers.map(|n| n | common), numbers.map(|n| n & common)] {
                 for bit in 0..64 {
                     let set = numbers.iter().filter(|number| **number >> bit & 1 == 1).count();
                     for host in InstructionSet::available() {
