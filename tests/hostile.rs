@@ -355,6 +355,11 @@ fn outputs_replace_neither_inputs_nor_each_other() {
     let before = std::fs::read(&report).expect("a report");
     let results = folder.join("results");
     let baseline = folder.join("s.json");
+    // A copy: a folder that ships with the command is compiled into it anew whenever it changes.
+    let workload = folder.join("workload.yaml");
+    for entry in std::fs::read_dir("workloads/vecadd").expect("a folder").flatten() {
+        std::fs::copy(entry.path(), folder.join(&entry.file_name().to_string_lossy())).expect("copied");
+    }
     for words in [
         &["report", &out, "-o", &report][..],
         &["baseline", "record", "--suite", &suite, "--file", &suite],
@@ -364,7 +369,7 @@ fn outputs_replace_neither_inputs_nor_each_other() {
         &["baseline", "check", "--suite", &suite, "--junit", &twice, "--history", &twice],
         &["study", "policies", "--csv", &twice, "--report", &twice],
         &["sweep", "run", &sweep, "--results", &results, "--report", &sweep],
-        &["trace", "workloads/vecadd/workload.yaml", "-o", "workloads/vecadd/workload.yaml"],
+        &["trace", &workload, "-o", &workload],
     ] {
         refused(&warpsim(words), &["same command"]);
     }
