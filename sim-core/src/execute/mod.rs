@@ -256,8 +256,8 @@ impl<P: Reconvergence> Resident<P> {
         }
     }
 
-    /// [`step_beside_kernels`](Self::step_beside_kernels), compiled once: issue loops that had it inline were five times as long, and
-    /// most of what sim-core takes to compile.
+    /// [`step_beside_kernels`](Self::step_beside_kernels), compiled once for each policy: issue loops that had it inline were six times
+    /// as long.
     #[inline(never)]
     fn step_other_baseline(
         &mut self,

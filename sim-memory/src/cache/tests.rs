@@ -569,13 +569,9 @@ proptest! {
                 let expected = cache.lines.iter().position(|here| here.tag == line);
                 prop_assert_eq!(cache.find(0, line), expected);
                 prop_assert_eq!(cache.find_among_all(0, line), expected);
-                prop_assert_eq!(cache.find_by(0, line, alike_tags), expected);
+                prop_assert_eq!(cache.find_by(0, line, super::alike), expected);
             }
             prop_assert_eq!(cache.check_idle(), Ok(()));
         }
     }
-}
-
-fn alike_tags(tags: &[u32; CHUNK], wanted: u32) -> u32 {
-    super::alike(tags, wanted)
 }
