@@ -92,6 +92,7 @@ impl CudaRun {
             (request.variant.is_some(), "variant"),
             (request.seed != 0, "seed"),
             (request.skip_launches != 0, "skip-launches"),
+            (request.time_launches.is_some(), "time-launches"),
             (!request.keep.is_empty(), "dump"),
             (request.export.is_some(), "export"),
         ] {

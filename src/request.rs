@@ -116,6 +116,8 @@ pub struct Request {
     pub functional: bool,
     /// Launches that run in the functional mode first.
     pub skip_launches: u64,
+    /// Launches that are timed after those; the others run in the functional mode. All where nothing is said.
+    pub time_launches: Option<u64>,
     /// Run-time checks.
     pub check: Check,
     /// Executions are checked against the memory consistency model of PTX.
@@ -172,6 +174,7 @@ impl Request {
             seed: 0,
             functional: false,
             skip_launches: 0,
+            time_launches: None,
             check: Check::Safety,
             memory_model: false,
             sanitize: Kinds::default(),

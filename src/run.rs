@@ -81,6 +81,8 @@ struct Simulated<'a> {
     params: &'a Params,
     seed: u64,
     skip_launches: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_launches: Option<u64>,
     functional: bool,
     policy: String,
     scheduler: &'a str,
@@ -166,6 +168,7 @@ impl Simulation {
             params,
             seed: request.seed,
             skip: request.skip_launches,
+            timed: request.time_launches,
             dump: request.keep,
             export: request.export,
             checkpoint: None,
@@ -226,6 +229,7 @@ impl Simulation {
             params: &self.job.params,
             seed: self.job.seed,
             skip_launches: self.job.skip,
+            time_launches: self.job.timed,
             functional: self.configured.functional,
             policy: self.configured.options.policy.canonical(),
             scheduler: &self.configured.scheduler,
@@ -364,6 +368,15 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Diagnostic> {
             &format!("{option} cannot be used with --functional: functional mode has no cycles"),
             "remove --functional to collect it",
         );
+    }
+    if request.functional && request.time_launches.is_some() {
+        return wrong(
+            "--time-launches cannot be used with --functional: nothing is timed",
+            "remove one of them",
+        );
+    }
+    if request.time_launches == Some(0) {
+        return wrong("--time-launches must be at least 1", "--functional times no launch");
     }
     if let Some(CheckpointRequest { every, .. }) = request.checkpoint {
         if request.functional {

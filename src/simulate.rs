@@ -477,7 +477,7 @@ impl Runner<'_> {
                 .map_or(Ok(0), |e| whole(e, params, "dynamic_shared"))?,
             stream: spec.stream,
             params: block,
-            functional: self.launched < self.job.skip,
+            functional: self.job.is_functional(self.launched),
             cooperative: false,
             cluster: match spec.cluster.as_slice() {
                 [] => None,

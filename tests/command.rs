@@ -123,6 +123,12 @@ fn skipped_launches_run_functionally() {
     assert_eq!(some["result"], "pass");
     let cycles = |report: &serde_json::Value| report["cycles"].as_u64().expect("cycles");
     assert!(cycles(&some) < cycles(&all));
+    let words = ["run", "bfs", "--chip", "gtx480", "--json", "--skip-launches", "1", "--time-launches", "2"];
+    let two = parse(&warpsim(&words).stdout);
+    let timed: Vec<usize> = (0..functional(&two).len()).filter(|at| !functional(&two)[*at]).collect();
+    assert_eq!((timed.as_slice(), &two["result"]), (&[1, 2][..], &some["result"]));
+    assert_eq!(functional(&two).len(), functional(&all).len());
+    assert!(cycles(&two) < cycles(&all));
 }
 
 #[test]

@@ -238,16 +238,34 @@ fn launches_of_workloads_are_compared_with_measurements() {
         "memory.copies_fill_l2=false",
         "--skip-launches",
         "1",
+        "--time-launches",
+        "1",
+        "--profile",
         "--json",
     ];
     let report = common::json(&warpsim(&words));
     let cycles = report["kernels"][1]["cycles"].as_f64().expect("cycles");
+    let operations = report["kernels"][1]["machine_instructions"].as_f64().expect("a count");
+    let of_units = |units: &[&str]| -> f64 {
+        let lines = report["lines"].as_array().expect("lines").iter();
+        let one =
+            |line: &serde_json::Value, unit: &&str| line["machine_operations"][unit].as_f64().unwrap_or(0.0);
+        lines.map(|line| units.iter().map(|unit| one(line, unit)).sum::<f64>()).sum()
+    };
+    let units = ["alu", "fma", "imul", "fp64", "convert", "sfu", "load_store", "control", "tensor"];
+    assert_eq!(of_units(&units), operations, "lines have what the kernel has");
+    let multipliers = of_units(&["fma", "imul"]);
+    assert!(multipliers > 0.1 * operations, "{multipliers} of {operations}");
+    // A machine that takes half of the cycles, a quarter of the instructions, and half of those of one class.
     let data = |kernel: &str, launch: usize| {
         format!(
             "schema: 1\nsources: {{own: a test}}\nmachines: {{card: {{chip: h100, set: [memory.copies_fill_l2=false], \
              launch_cycles: 100, source: own}}}}\nprograms: []\nworkloads:\n- run: hotspot\n  kernels:\n  - {{kernel: {kernel}, \
-             launch: {launch}, measured: {{card: {{cycles: {}}}}}}}\n",
-            (cycles + 100.0) / 2.0
+             launch: {launch}, measured: {{card: {{cycles: {}, warp_instructions: {}, pipes: {{alu: 0, fma: {}, fp64: 0, \
+             xu: 0, lsu: 0, uniform: 0, cbu: 0, tensor: 0}}}}}}}}\n",
+            (cycles + 100.0) / 2.0,
+            operations / 4.0,
+            multipliers / 2.0
         )
     };
     let file = folder.write("m.yaml", &data("hotspot", 1));
@@ -258,6 +276,16 @@ fn launches_of_workloads_are_compared_with_measurements() {
         (&json!(cycles + 100.0), &json!(2.0), &json!("hotspot"))
     );
     assert_eq!(found["agreement"]["mean_absolute_error"], json!(100.0));
+    let classes = found["instructions"].as_array().expect("classes");
+    let error = |class: &str| {
+        let own = classes.iter().find(|own| own["class"] == class).unwrap_or_else(|| panic!("{class}"));
+        own["median_absolute_error"].as_f64().expect("an error")
+    };
+    assert_eq!((error("all"), error("of these, multipliers")), (300.0, 100.0));
+    // Classes that the machine did not execute are left out.
+    assert!(classes.iter().all(|own| own["class"] != "double precision"), "{classes:?}");
+    let own = row["classes"].as_object().expect("classes").iter().filter(|(name, _)| *name != "multipliers");
+    assert_eq!(own.map(|(_, count)| count.as_f64().expect("a count")).sum::<f64>(), operations);
     // A launch that is another kernel, or not there; a chip that was not measured.
     for (kernel, launch) in [("other", 1), ("hotspot", 10_000)] {
         let file = folder.write("w.yaml", &data(kernel, launch));

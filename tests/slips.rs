@@ -246,6 +246,10 @@ fn small_numbers_and_nothing_are_told_as_they_are() {
     assert!(code == Some(3) && out.contains("1 KiB"), "{out}");
     let (code, out) = said(&["run", "vecadd", "--skip-launches", "99"]);
     assert!(code == Some(2) && out.contains("there is 1 launch"), "{out}");
+    let (code, out) = said(&["run", "vecadd", "--time-launches", "0"]);
+    assert!(code == Some(2) && out.contains("must be at least 1"), "{out}");
+    let (code, out) = said(&["run", "vecadd", "--time-launches", "1", "--functional"]);
+    assert!(code == Some(2) && out.contains("nothing is timed"), "{out}");
     let (code, out) = said(&["chips", "diff", "v100", "v100"]);
     assert!(code == Some(0) && out.contains("have the same parameters, and the same costs"), "{out}");
     let (code, out) = said(&["run", "vecadd", "--set", "sms=0"]);

@@ -29,6 +29,7 @@ def run(
     threads: int = 1,
     functional: bool = False,
     skip_launches: int = 0,
+    time_launches: int | None = None,
     max_cycles: int | None = None,
     max_instructions: int | None = None,
     allow_newer_isa: bool = False,
@@ -42,7 +43,8 @@ def run(
 
     `chip`: by default the smallest that runs it. `set`: parameters of the workload by their names and values of the chip by
     their paths. `variant`: which of its programs. `seed`: what the seeds of random contents are changed by. `skip_launches`:
-    launches that run without timing first. `keep`: buffers for `Result.buffer`. The other options are those of `Device`.
+    launches that run without timing first. `time_launches`: launches that are timed then; by default all. `keep`: buffers for
+    `Result.buffer`. The other options are those of `Device`.
 
     A result that is not what the workload expects raises `Differs`.
     """
@@ -60,6 +62,7 @@ def run(
         "threads": threads,
         "functional": functional,
         "skip_launches": skip_launches,
+        "time_launches": time_launches,
         "max_cycles": max_cycles,
         "max_instructions": max_instructions,
         "allow_newer_isa": allow_newer_isa,

@@ -8,6 +8,7 @@ use crate::memory_model::Checked;
 use crate::sanitizer::SanitizerReport;
 pub use crate::tensor_counts::TensorReport;
 use serde::{Deserialize, Serialize};
+use sim_frontend::isa::UnitClass;
 use sim_frontend::program::{CleanUp, Pc};
 use sim_memory::cache::CacheStats;
 use sim_memory::dram::DramStats;
@@ -198,6 +199,9 @@ pub struct LineReport {
     pub source_file: Option<u32>,
     /// Issues of its instructions by a split.
     pub issues: u64,
+    /// Machine operations that these stand for, by the class of the unit.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub machine_operations: BTreeMap<UnitClass, u64>,
     /// Issues of control flow injected before it.
     pub injected: u64,
     /// Lanes of the issues whose guard was true.

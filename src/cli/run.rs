@@ -84,6 +84,9 @@ pub struct RunArgs {
     /// Runs the first N launches in functional mode.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub skip_launches: u64,
+    /// Times N launches, after those of --skip-launches, and runs the rest in functional mode.
+    #[arg(long, value_name = "N")]
+    pub time_launches: Option<u64>,
     /// Stops after N core cycles, summed over all timed launches and including their launch latency (5,000 cycles
     /// on the shipped chips).
     #[arg(long, value_name = "N")]
@@ -128,6 +131,7 @@ impl RunArgs {
             scheduler: self.scheduler.as_deref().map(SchedulerChoice::parse).transpose().map_err(one)?,
             functional: self.functional,
             skip_launches: self.skip_launches,
+            time_launches: self.time_launches,
             check: self.check.check,
             memory_model: self.check.memory_model,
             sanitize: self.check.sanitize,

@@ -85,16 +85,19 @@ fn contents(job: &Job, name: &str, spec: &BufferSpec, length: usize) -> Result<H
         }
         Init::Formula { modulo, scale, offset } => {
             let modulo = (*modulo).max(1);
-            fill(&mut buffer.bytes, &mut |i| {
-                let step = i as u64 % modulo;
-                Ok(match (scale.integer(), offset.integer()) {
-                    (Some(scale), Some(offset)) if !ty.is_float() => {
-                        let value = i128::from(step).checked_mul(scale).and_then(|v| v.checked_add(offset));
-                        Number::Int(value.ok_or("the value exceeds 127 bits")?)
-                    }
-                    _ => Number::Real(step as f64 * scale.as_f64() + offset.as_f64()),
-                })
-            })?;
+            match (scale.integer(), offset.integer()) {
+                (Some(scale), Some(offset)) if !ty.is_float() => fill(&mut buffer.bytes, &mut |i| {
+                    let step = i128::from(i as u64 % modulo);
+                    let value = step.checked_mul(scale).and_then(|value| value.checked_add(offset));
+                    Ok(Number::Int(value.ok_or("the value exceeds 127 bits")?))
+                })?,
+                _ => {
+                    let (scale, offset) = (scale.as_f64(), offset.as_f64());
+                    fill(&mut buffer.bytes, &mut |i| {
+                        Ok(Number::Real((i as u64 % modulo) as f64 * scale + offset))
+                    })?;
+                }
+            }
         }
         Init::Values(values) => {
             let mut bytes = Vec::new();

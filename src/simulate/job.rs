@@ -23,6 +23,8 @@ pub struct Job {
     pub seed: u64,
     /// Launches to run functionally first.
     pub skip: u64,
+    /// Launches to time after those; all where nothing is said.
+    pub timed: Option<u64>,
     /// Buffers whose final contents are wanted.
     pub dump: Vec<String>,
     /// A folder to which the run is written, for another device.
@@ -32,6 +34,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// Whether a launch runs in the functional mode, by its number.
+    pub fn is_functional(&self, launch: u64) -> bool {
+        let timed = launch.checked_sub(self.skip);
+        timed.is_none_or(|number| self.timed.is_some_and(|most| number >= most))
+    }
+
     /// Its textures and surfaces.
     pub fn images(&self) -> impl Iterator<Item = &ImageSpec> {
         self.spec.textures.values().chain(self.spec.surfaces.values())

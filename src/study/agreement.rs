@@ -28,18 +28,13 @@ impl Agreement {
         let mut errors: Vec<f64> =
             pairs.iter().map(|(ours, measured)| 100.0 * (ours - measured).abs() / measured).collect();
         errors.sort_by(f64::total_cmp);
-        let middle = match errors.as_slice() {
-            [] => 0.0,
-            list if count % 2 == 1 => list[count / 2],
-            list => f64::midpoint(list[count / 2 - 1], list[count / 2]),
-        };
         let mean = |sum: f64| sum / count.max(1) as f64;
         let logarithms = pairs.iter().map(|(ours, measured)| (ours / measured).ln()).sum::<f64>();
         let ranks = |side: fn(&(f64, f64)) -> f64| ranks(&pairs.iter().map(side).collect::<Vec<_>>());
         Self {
             count,
             mean_absolute_error: mean(errors.iter().sum()),
-            median_absolute_error: middle,
+            median_absolute_error: middle(errors.clone()),
             greatest_absolute_error: errors.last().copied().unwrap_or(0.0),
             geometric_mean_ratio: mean(logarithms).exp(),
             rank_correlation: correlation(&ranks(|pair| pair.0), &ranks(|pair| pair.1)),
@@ -62,6 +57,17 @@ impl fmt::Display for Agreement {
             Some(correlation) => write!(f, "; rank correlation {correlation:.2}"),
             None => Ok(()),
         }
+    }
+}
+
+/// The median; 0 of nothing.
+pub fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    match values.as_slice() {
+        [] => 0.0,
+        list if count % 2 == 1 => list[count / 2],
+        list => f64::midpoint(list[count / 2 - 1], list[count / 2]),
     }
 }
 

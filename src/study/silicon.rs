@@ -1,5 +1,6 @@
 //! `study silicon`: whole kernels of CUDA programs beside what was measured on hardware. What was measured is data.
 
+mod classes;
 mod measurements;
 mod vary;
 
@@ -9,6 +10,7 @@ use regex::Regex;
 use serde::Serialize;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
+use self::classes::Classes;
 use self::measurements::{
     Counts, DATA, File, Kernel, Machine, Measured, MeasuredLaunch, MeasuredRun, read, wrong,
 };
@@ -47,6 +49,9 @@ pub struct Row {
     ratio: f64,
     warp_instructions: f64,
     machine_instructions: f64,
+    /// Machine operations by class, of workloads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<Classes>,
     /// Per cent of the accesses of L1 that hit; those that wait for a line under way do not.
     l1_hits: Option<f64>,
     /// Sectors that DRAM reads and writes; of workloads they are not told by launch.
@@ -220,6 +225,8 @@ fn launch(
     let mut request = request_of(&words)?;
     request.chip = Some(machine.chip.clone());
     request.skip_launches = kernel.launch as u64;
+    request.time_launches = Some(1);
+    request.profile = true;
     for text in machine.set.iter().chain(set) {
         request.set.push(Setting::parse(text).map_err(|error| vec![error])?);
     }
@@ -241,6 +248,7 @@ fn launch(
         ratio: cycles / silicon.cycles,
         warp_instructions: own.warp_instructions as f64,
         machine_instructions: own.machine_instructions as f64,
+        classes: Some(Classes::of_lines(&outcome.report.lines, &kernel.kernel)),
         l1_hits: None,
         dram_sectors: None,
         bound: None,
@@ -336,6 +344,7 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
             ratio: cycles / silicon.cycles,
             warp_instructions: mean(total.warp_instructions),
             machine_instructions: mean(total.machine_instructions),
+            classes: None,
             l1_hits: total.memory.l1.hit_rate(),
             dram_sectors: Some(mean(total.memory.dram.bytes) / SECTOR),
             bound: Some(totals::bound(&total, run.configured())),
@@ -347,12 +356,14 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
 
 fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
     let ratios: Vec<(f64, f64)> = rows.iter().map(|row| (row.cycles, row.silicon.cycles)).collect();
-    let agreement = Agreement::of(&ratios);
+    let (agreement, by_class) = (Agreement::of(&ratios), classes::agreement(rows));
     for failure in failures {
         eprintln!("not compared: {failure}");
     }
     if args.json {
-        let value = serde_json::json!({ "rows": rows, "agreement": agreement, "not_compared": failures });
+        let value = serde_json::json!({
+            "rows": rows, "agreement": agreement, "instructions": by_class, "not_compared": failures
+        });
         println!("{}", serde_json::to_string_pretty(&value).unwrap_or_default());
         return status::DONE;
     }
@@ -388,6 +399,10 @@ fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
         ]);
     }
     println!("{out}\n{agreement}");
+    if !by_class.is_empty() {
+        println!("machine operations beside executed instructions:");
+        by_class.iter().for_each(|class| println!("  {class}"));
+    }
     status::DONE
 }
 

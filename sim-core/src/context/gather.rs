@@ -186,6 +186,7 @@ impl Context {
             let mut texts: BTreeMap<u32, Vec<(Text, u32)>> = BTreeMap::new();
             let mut awaited = Awaited::new(base);
             let mut waits_for: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+            let mut machine: BTreeMap<u32, BTreeMap<UnitClass, u64>> = BTreeMap::new();
             for (pc, (counts, info)) in counts.iter().zip(&program.info).enumerate() {
                 // Injected operations stand for the next one of the text.
                 let line = match info.injected {
@@ -214,6 +215,12 @@ impl Context {
                         *first = pc as u32;
                     }
                     sum.add(counts);
+                    let op = &code.decoded[pc];
+                    let operations = counts.issues * u64::from(op.machine_operations);
+                    if operations > 0 {
+                        let class = UnitClass::ALL[usize::from(op.unit)];
+                        *machine.entry(line).or_default().entry(class).or_default() += operations;
+                    }
                 }
             }
             let mut waits_for = |line| waits_for.remove(&line).into_iter().flatten().collect();
@@ -226,6 +233,7 @@ impl Context {
                     source_line: program.info[pc as usize].loc.map(|(_, line)| line),
                     source_file: program.info[pc as usize].loc.map(|(file, _)| file),
                     issues: sum.issues,
+                    machine_operations: machine.remove(&line).unwrap_or_default(),
                     injected,
                     executing_lanes: sum.executing,
                     active_lanes: sum.active,

@@ -79,7 +79,8 @@ impl Number {
     /// The nearest f64.
     pub fn as_f64(self) -> f64 {
         match self {
-            Self::Int(value) => value as f64,
+            // Hosts convert 64 bits by an instruction.
+            Self::Int(value) => i64::try_from(value).map_or(value as f64, |value| value as f64),
             Self::Real(value) => value,
         }
     }

@@ -8,6 +8,8 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
+use super::classes::Pipes;
+
 pub(super) const DATA: &str = include_str!("../../../data/silicon.yaml");
 
 /// The file of measurements.
@@ -123,6 +125,9 @@ pub(super) struct Counts {
     pub(super) dram_read_sectors: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) dram_written_sectors: Option<f64>,
+    /// Executed warp instructions by pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pipes: Option<Pipes>,
 }
 
 impl Counts {
