@@ -10,7 +10,7 @@ use regex::Regex;
 use serde::Serialize;
 use sim_frontend::diagnostic::{Diagnostic, Source};
 
-use self::classes::Classes;
+use self::classes::{Classes, Executed};
 use self::measurements::{
     Counts, DATA, File, Kernel, Machine, Measured, MeasuredLaunch, MeasuredRun, read, wrong,
 };
@@ -67,6 +67,15 @@ type Key<'r> = (&'r str, &'r str, &'r str, Option<usize>);
 impl Row {
     fn key(&self) -> Key<'_> {
         (&self.program, &self.kernel, &self.machine, self.launch)
+    }
+
+    fn executed(&self) -> Executed {
+        Executed {
+            operations: self.machine_instructions,
+            classes: self.classes,
+            instructions: self.silicon.warp_instructions,
+            pipes: self.silicon.pipes,
+        }
     }
 }
 
@@ -356,7 +365,8 @@ fn one(job: &Job<'_>, args: &SiliconArgs) -> Result<Vec<Row>, Vec<Diagnostic>> {
 
 fn show(args: &SiliconArgs, rows: &[Row], failures: &[String]) -> u8 {
     let ratios: Vec<(f64, f64)> = rows.iter().map(|row| (row.cycles, row.silicon.cycles)).collect();
-    let (agreement, by_class) = (Agreement::of(&ratios), classes::agreement(rows));
+    let executed: Vec<Executed> = rows.iter().map(Row::executed).collect();
+    let (agreement, by_class) = (Agreement::of(&ratios), classes::agreement(&executed));
     for failure in failures {
         eprintln!("not compared: {failure}");
     }

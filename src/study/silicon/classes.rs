@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use sim_core::report::LineReport;
 use sim_frontend::isa::UnitClass;
 
-use super::Row;
 use crate::study::agreement::middle;
 
 /// Executed warp instructions by pipeline, as Nsight Compute names them (`smsp__inst_executed_pipe_*`).
@@ -148,6 +147,17 @@ impl Kind {
 /// Least share of a launch's instructions at which a class counts.
 const LEAST: f64 = 0.02;
 
+/// What a launch executed, here and on hardware.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Executed {
+    /// Machine operations here.
+    pub(super) operations: f64,
+    pub(super) classes: Option<Classes>,
+    /// Warp instructions of hardware.
+    pub(super) instructions: Option<f64>,
+    pub(super) pipes: Option<Pipes>,
+}
+
 /// How far the classes agree over launches.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ClassAgreement {
@@ -160,8 +170,8 @@ pub(super) struct ClassAgreement {
     median_absolute_error: f64,
 }
 
-/// Agreement of each class, and of all instructions, over the rows that have them.
-pub(super) fn agreement(rows: &[Row]) -> Vec<ClassAgreement> {
+/// Agreement of each class, and of all instructions, over the launches that have them.
+pub(super) fn agreement(launches: &[Executed]) -> Vec<ClassAgreement> {
     let mut found = Vec::new();
     let mut add = |class, pairs: Vec<(f64, f64)>| {
         if !pairs.is_empty() {
@@ -174,17 +184,17 @@ pub(super) fn agreement(rows: &[Row]) -> Vec<ClassAgreement> {
             });
         }
     };
-    let all = rows.iter().filter_map(|row| Some((row.machine_instructions, row.silicon.warp_instructions?)));
+    let all = launches.iter().filter_map(|launch| Some((launch.operations, launch.instructions?)));
     add("all", all.collect());
     for class in 0..Classes::default().each().len() {
         let (name, _) = Classes::default().each()[class];
-        let pair = |row: &Row| {
-            let own = row.classes?.each()[class].1;
-            let all = row.silicon.warp_instructions?;
-            let machine = Classes::of_silicon(&row.silicon.pipes?, all).each()[class].1;
+        let pair = |launch: &Executed| {
+            let own = launch.classes?.each()[class].1;
+            let all = launch.instructions?;
+            let machine = Classes::of_silicon(&launch.pipes?, all).each()[class].1;
             (machine >= LEAST * all).then_some((own, machine))
         };
-        add(name, rows.iter().filter_map(pair).collect());
+        add(name, launches.iter().filter_map(pair).collect());
     }
     found
 }
