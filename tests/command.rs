@@ -131,6 +131,19 @@ fn skipped_launches_run_functionally() {
     assert!(cycles(&two) < cycles(&all));
 }
 
+/// An integer division is many machine operations, and what becomes an operand none.
+#[test]
+fn lines_have_the_machine_operations_of_their_kernel() {
+    let words = ["run", "saxpy", "--chip", "h100", "--time-launches", "1", "--profile", "--json"];
+    let report = parse(&warpsim(&words).stdout);
+    let lines = report["lines"].as_array().expect("lines").iter();
+    let operations = lines.filter_map(|line| line["machine_operations"].as_object());
+    let sum: u64 = operations.flat_map(|units| units.values()).filter_map(serde_json::Value::as_u64).sum();
+    let kernel = &report["kernels"][0];
+    assert_eq!(Some(sum), kernel["machine_instructions"].as_u64());
+    assert_ne!(Some(sum), kernel["warp_instructions"].as_u64(), "issues are not operations");
+}
+
 #[test]
 fn ctrl_c_writes_what_is_known() {
     let folder = Folder::new("int");

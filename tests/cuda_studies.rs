@@ -335,19 +335,6 @@ fn launches_of_workloads_are_compared_with_measurements() {
     assert_eq!(found["not_compared"].as_array().map(Vec::len), Some(1), "{}", found["not_compared"]);
 }
 
-/// An integer division is many machine operations, and what becomes an operand none.
-#[test]
-fn lines_have_the_machine_operations_of_their_kernel() {
-    let words = ["run", "saxpy", "--chip", "h100", "--time-launches", "1", "--profile", "--json"];
-    let report = common::json(&warpsim(&words));
-    let lines = report["lines"].as_array().expect("lines").iter();
-    let operations = lines.filter_map(|line| line["machine_operations"].as_object());
-    let sum: u64 = operations.flat_map(|units| units.values()).filter_map(serde_json::Value::as_u64).sum();
-    let kernel = &report["kernels"][0];
-    assert_eq!(json!(sum), kernel["machine_instructions"]);
-    assert_ne!(json!(sum), kernel["warp_instructions"], "issues are not operations");
-}
-
 /// The same launch with an operation of the model switched off or a key changed, against runs with these settings.
 #[test]
 fn parts_of_the_model_and_keys_are_varied() {

@@ -64,6 +64,7 @@ impl Classes {
 
     /// Those of a profiler that counts so many executed instructions.
     pub(super) fn of_silicon(pipes: &Pipes, all: f64) -> Self {
+        // What `cbu` counts is in what is left.
         let Pipes { alu, fma, fp64, xu, lsu, uniform, cbu: _, tensor } = pipes;
         let others = alu + fma + fp64 + xu + lsu + uniform + tensor;
         Self {
@@ -118,7 +119,7 @@ impl Classes {
 enum Kind {
     /// A load of a parameter or constant.
     Constant,
-    /// A read of a number of the thread, block or grid, or several moves in one line.
+    /// A read of a number of the thread, block or grid, or the move of a constant that the assembler makes.
     Special,
     Shuffle,
     Other,
@@ -133,6 +134,7 @@ impl Kind {
         match opcode.split('.').next().unwrap_or_default() {
             "shfl" => Self::Shuffle,
             "ld" if [".param", ".const"].iter().any(|space| opcode.contains(space)) => Self::Constant,
+            // What a pass made has no types in its text.
             "mov" if opcode == "mov" => Self::Special,
             "mov"
                 if ["%tid", "%ntid", "%ctaid", "%nctaid", "%laneid"].iter().any(|own| text.contains(own)) =>
@@ -186,8 +188,7 @@ pub(super) fn agreement(launches: &[Executed]) -> Vec<ClassAgreement> {
     };
     let all = launches.iter().filter_map(|launch| Some((launch.operations, launch.instructions?)));
     add("all", all.collect());
-    for class in 0..Classes::default().each().len() {
-        let (name, _) = Classes::default().each()[class];
+    for (class, (name, _)) in Classes::default().each().into_iter().enumerate() {
         let pair = |launch: &Executed| {
             let own = launch.classes?.each()[class].1;
             let all = launch.instructions?;
