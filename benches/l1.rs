@@ -11,6 +11,7 @@ fn spec(ways: u32) -> CacheSpec {
         dirty_ways: None,
         equal_stores_stay_clean: true,
         write_allocate: false,
+        bytes_per_cycle: 128,
         size_bytes: 16384,
         ways,
         sector_bytes: 128,

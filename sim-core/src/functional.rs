@@ -54,7 +54,7 @@ impl Issuer for Counting<'_> {
 }
 
 /// What an access to shared memory is, as far as turns go.
-const ON_CHIP: Step = Step::DoneAfter { latency: 0, occupancy: 0 };
+const ON_CHIP: Step = Step::DoneAfter { latency: 0, occupancy: 0, turns: 0 };
 /// Instructions a split runs before others get their turn.
 const TURN: u64 = 4096;
 /// The same while the threads are watched: a prime, so that no short loop is always seen at the

@@ -79,8 +79,12 @@ enum Variant {
     FromInteger,
     /// Of `cvt`: between `.f32` and `.f16` or `.bf16`.
     Halves,
+    /// Of `cvt`: from `.f16` to `.f32`.
+    FromHalf,
     /// Of `cvt`: two values of `.e4m3` or `.e5m2`, on either side.
     Bytes,
+    /// Of `cvt`: to `.tf32`.
+    Tf32,
     /// `.ftz`.
     Ftz,
 }
@@ -182,9 +186,11 @@ impl IsaCosts {
                 let single = |ty: ScalarType| ty == ScalarType::F32;
                 half(form.ty) && single(form.dst) || single(form.ty) && half(form.dst)
             }
+            Variant::FromHalf => form.ty == ScalarType::F16 && form.dst == ScalarType::F32,
             Variant::Bytes => {
                 [form.ty, form.dst].iter().any(|ty| matches!(ty, ScalarType::E4m3x2 | ScalarType::E5m2x2))
             }
+            Variant::Tf32 => form.dst == ScalarType::Tf32,
             Variant::Ftz => form.mods.ftz,
         };
         let found = self.rules.iter().find(|rule| {
@@ -243,10 +249,18 @@ mod tests {
                 IsaCosts::load(&Source::new(name, text)).unwrap_or_else(|e| panic!("{}", e[0].render()));
             assert_eq!(cost(&costs, "cvt.rn.f16x2.f32").unit, unit, "{name}");
             assert_eq!(cost(&costs, "cvt.rn.bf16x2.f32").unit, unit, "{name}");
+            assert_eq!(cost(&costs, "cvt.rn.f16.f32").unit, unit, "{name}");
+            // HADD2.F32 up to Turing.
+            let unit = if name == "7.5" { UnitClass::Fma } else { UnitClass::Alu };
+            assert_eq!(cost(&costs, "cvt.f32.f16").unit, unit, "{name}");
             // Measured on an H100.
             let unit = if name == "9.0" { UnitClass::Alu } else { UnitClass::Convert };
-            for other in ["cvt.rn.f16.f32", "cvt.rn.f16x2.e4m3x2", "cvt.rn.f32.s32"] {
+            for other in ["cvt.rn.f16x2.e4m3x2", "cvt.rn.f32.s32"] {
                 assert_eq!(cost(&costs, other).unit, unit, "{name}: {other}");
+            }
+            if name != "7.5" {
+                let rounded = cost(&costs, "cvt.rna.tf32.f32");
+                assert_eq!((rounded.unit, rounded.machine_operations), (UnitClass::Alu, 3), "{name}");
             }
             assert_eq!(cost(&costs, "cvt.u64.u32").unit, UnitClass::Alu, "{name}");
             assert_eq!(cost(&costs, "cvt.rzi.s32.f32").unit, UnitClass::Convert, "{name}");

@@ -122,7 +122,8 @@ pub struct Partition {
     /// Instances that wait for an MSHR (`want_mshr`) or for room in the channel's write queue (`want_write`).
     want_mshr: VecDeque<u32>,
     want_write: VecDeque<u32>,
-    egress_free: Cycle,
+    /// Hundredths of the cycle up to which replies keep the port.
+    egress_free: u64,
     dram_next: Option<Cycle>,
     outbox: Vec<(Cycle, u32, Reply)>,
     runnable: Vec<u32>,
@@ -575,9 +576,8 @@ impl Partition {
             None => 0,
         };
         let net = &self.spec.interconnect;
-        let start = self.egress_free.max(now);
-        let cycles = (net.header_bytes + payload).div_ceil(net.reply_bytes_per_cycle).max(1);
-        self.egress_free = start + Cycle::from(cycles);
+        let start = self.egress_free.max(Hundredths::at(now));
+        self.egress_free = start + net.time_of_reply(payload);
         self.stats.replies += 1;
         let reply = Reply {
             slot: sm_slot,
@@ -592,7 +592,8 @@ impl Partition {
                 _ => None,
             },
         };
-        self.outbox.push((self.egress_free + Cycle::from(net.latency), sm, reply));
+        let left = Hundredths::cycle(self.egress_free);
+        self.outbox.push((left + Cycle::from(net.latency), sm, reply));
     }
 }
 

@@ -419,7 +419,7 @@ impl SmMemory {
         &self.latencies
     }
 
-    /// Starts queued lines, one a cycle, as far as MSHRs and store tokens allow.
+    /// Starts queued lines, one a cycle or as fast as L1 moves their sectors, as far as MSHRs and store tokens allow.
     fn pump(&mut self, now: Cycle, port: &mut impl RegisterPort) -> Result<(), MemoryFault> {
         while self.lsu_free <= now
             && let Some(&slot) = self.lsu.front()
@@ -448,10 +448,11 @@ impl SmMemory {
                 return Ok(());
             }
             let load = instance.kind.fetches();
+            let next = now + self.spec.l1.cycles_of(instance.mask);
             self.lsu_blocked = false;
             self.lsu.pop_front();
             self.load_store.set(self.lsu.len() as u64, now);
-            self.lsu_free = now + 1;
+            self.lsu_free = next;
             if !load {
                 self.tokens.add(now);
             }

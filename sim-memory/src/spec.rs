@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::coalescing::Coalescing;
+use crate::coalescing::{Coalescing, round_to_sectors};
 use crate::divide::Divisor;
 use crate::hundredths::Hundredths;
-use crate::line::{ByteMask, LINE_BYTES};
+use crate::line::{ByteMask, LINE_BYTES, bytes_in};
 use crate::programs::{Choice, Choices, Protocol};
 use crate::shared::BankRule;
+use crate::vocabulary::Cycle;
 
 /// How an address selects its set.
 #[derive(
@@ -75,6 +76,14 @@ pub struct CacheSpec {
     /// fetches the rest of a sector when it needs it. Otherwise it only brings bytes up to date that L1 holds.
     #[serde(default)]
     pub write_allocate: bool,
+    /// Bytes of a line that L1 moves in a core cycle, sector by sector. L2 has `slice_reads` and `slice_writes` in its place.
+    #[serde(default = "line_bytes")]
+    #[schemars(range(min = 1, max = 128))]
+    pub bytes_per_cycle: u32,
+}
+
+fn line_bytes() -> u32 {
+    LINE_BYTES
 }
 
 fn yes() -> bool {
@@ -85,6 +94,15 @@ impl CacheSpec {
     /// Ways of a set that lines of eviction priority `evict_last` have at most.
     pub fn most_kept(&self) -> u32 {
         self.set_aside_ways.unwrap_or(self.ways * 3 / 4).min(self.ways)
+    }
+
+    /// Core cycles for which L1 moves the sectors of these bytes of a line.
+    #[inline]
+    pub fn cycles_of(&self, bytes: ByteMask) -> Cycle {
+        match self.bytes_per_cycle {
+            LINE_BYTES => 1,
+            most => bytes_in(round_to_sectors(bytes, self.sector_bytes)).div_ceil(most).max(1).into(),
+        }
     }
 
     /// Number of sets; 0 for a cache without bytes.
@@ -130,6 +148,13 @@ fn is_zero(value: &u32) -> bool {
 }
 
 impl InterconnectSpec {
+    /// Hundredths of a cycle for which a reply with so many bytes of data keeps its partition's port: one cycle at least.
+    #[inline]
+    pub fn time_of_reply(&self, payload: u32) -> u64 {
+        let hundredths = Hundredths::CYCLE.times(self.header_bytes + payload);
+        hundredths.div_ceil(self.reply_bytes_per_cycle.into()).max(Hundredths::CYCLE.times(1))
+    }
+
     /// Additional latency between an SM and a partition: a fixed function of both, so that a run is the same on every
     /// machine. It is `spread` times the cube of a uniform number (the finalizer of splitmix64 over the pair): with most
     /// pairs near and some far, a message often overtakes another by more than a round trip, which a third party can
@@ -154,10 +179,14 @@ pub struct SharedSpec {
     #[schemars(range(min = 0, max = 100_000))]
     pub latency: u32,
     /// Cycles of the core clock that each further turn of lanes that conflict in a bank adds to the latency of a load. The banks are in use
-    /// for one cycle of it.
+    /// for `turn_interval` of it.
     #[serde(default = "one_cycle")]
     #[schemars(range(min = 1, max = 1000))]
     pub conflict_latency: u32,
+    /// Cycles of the core clock for which the banks are in use in each turn: 2 where they move 64 bytes in a cycle.
+    #[serde(default = "one_cycle")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub turn_interval: u32,
     /// Cycles of the core clock from the issue of an atomic to its data, without conflicts.
     #[schemars(range(min = 0, max = 100_000))]
     pub atomic_latency: u32,

@@ -655,12 +655,16 @@ fn what_writes_keeps_a_slice_for_its_sectors_and_for_the_lanes_of_an_address() {
 #[test]
 fn replies_of_atomics_carry_the_old_values_that_are_asked_for() {
     let words = std::array::from_fn(|lane| BASE + 4 * lane as u64);
-    let time =
-        |atomics, addresses| of_more([8, 10], SliceWrites::default(), 1, What::Add, atomics, addresses);
+    let none = SliceWrites::default();
+    let time = |atomics, addresses| of_more([8, 10], none, 1, What::Add, atomics, addresses);
     let header = 8;
     assert_eq!(time((ScalarType::U32, true, false), words), 2 * (header + 128));
     assert_eq!(time((ScalarType::U32, true, true), [BASE; 32]), 2 * (header + 4));
     assert_eq!(time((ScalarType::U32, false, false), words), 2 * header);
+    // 136 bytes at 40 a cycle are 3.4 cycles, of which hundredths add up.
+    let steps =
+        [[8, 9], [8, 13]].map(|c| of_more(c, none, 40, What::Add, (ScalarType::U32, true, false), words));
+    assert!([3, 4].contains(&steps[0]) && steps[1] == 17, "{steps:?}");
 }
 
 #[test]
@@ -686,6 +690,33 @@ fn an_sm_accepts_so_many_bytes_a_cycle() {
     assert_eq!(time(Some(8), 1), time(None, 1), "what is first in L2 does not wait");
     assert_eq!(time(Some(8), 17) - time(Some(8), 1), 16 * 16, "128 bytes take 16 cycles");
     assert!(time(None, 17) - time(None, 1) < 16 * 4);
+}
+
+/// Loads and stores keep L1 for the sectors that they ask for.
+#[test]
+fn l1_moves_so_many_bytes_a_cycle() {
+    let time = |bytes_per_cycle, lanes: u64, lines: u64| {
+        let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
+        spec.l1.bytes_per_cycle = bytes_per_cycle;
+        let mut machine = Machine::of(spec, 1);
+        let mut cycles = 0;
+        // The second time it is in L1.
+        for _ in 0..2 {
+            let begin = machine.now;
+            let words = std::array::from_fn(|lane| BASE + 4 * (lane as u64 % lanes));
+            (0..lines).for_each(|_| {
+                machine.start(0, What::Load, CacheOp::Ca, u32::MAX, words, 0);
+            });
+            machine.drain();
+            cycles = machine.now - begin;
+        }
+        cycles
+    };
+    for (bytes, lanes, each) in
+        [(128, 32, 1), (64, 32, 2), (48, 32, 3), (16, 32, 8), (16, 9, 4), (16, 8, 2), (64, 8, 1)]
+    {
+        assert_eq!(time(bytes, lanes, 40) - time(bytes, lanes, 20), 20 * each, "{bytes} {lanes}");
+    }
 }
 
 #[test]

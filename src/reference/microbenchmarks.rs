@@ -14,6 +14,7 @@ pub const ALL: &[(&str, Reference)] = &[
     ("stream", stream),
     ("stream_sums", stream_sums),
     ("atomics", atomics),
+    ("load_rates", load_rates),
     ("alu_chain", alu_chain),
     ("straight_code", straight_code),
     ("constant_loads", constant_loads),
@@ -74,6 +75,22 @@ fn atomics(i: &Inputs<'_>) -> Result {
         counters[thread % slots * spread] += i.count("rounds")? as u32;
     }
     Ok(HostBuffer::from_u32(&counters))
+}
+
+/// Each thread's sum of eight pairs of words, 512 pairs apart, as often as they are loaded.
+fn load_rates(i: &Inputs<'_>) -> Result {
+    let (a, rounds) = (i.u32s("a")?, i.count("rounds")? as u32);
+    let word = |at: usize| a.get(at).copied().unwrap_or(0);
+    let pair = |at: usize| word(at).wrapping_add(word(at + 1));
+    let mut sums = vec![];
+    for block in 0..i.count("blocks")? {
+        let first = block * 8192 & a.len().saturating_sub(1);
+        for thread in 0..512 {
+            let sum = (0..8).fold(0u32, |sum, k| sum.wrapping_add(pair(first + 2 * thread + 1024 * k)));
+            sums.push(sum.wrapping_mul(rounds));
+        }
+    }
+    Ok(HostBuffer::from_u32(&sums))
 }
 
 /// Passes of 256 and of 1024 multiply-adds over each of four chains, and their sum.

@@ -48,6 +48,7 @@ impl Context {
             latency: LocalLatency {
                 shared: spec.shared.latency,
                 conflict: spec.shared.conflict_latency,
+                turn: spec.shared.turn_interval,
                 shared_atomic: spec.shared.atomic_latency,
                 atomic_interval: spec.shared.atomic_interval.unwrap_or(spec.shared.atomic_latency),
                 constant: spec.constant.hit_latency,

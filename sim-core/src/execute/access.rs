@@ -391,9 +391,14 @@ pub(crate) fn write_wide(rows: &mut [LaneRow], op: &Op, lane: u32, old: u128) {
 pub(super) fn both(a: Step, b: Step) -> Step {
     match (a, b) {
         (Step::Done, other) | (other, Step::Done) => other,
-        (Step::DoneAfter { latency, occupancy }, Step::DoneAfter { latency: other, occupancy: more }) => {
-            Step::DoneAfter { latency: latency.max(other), occupancy: occupancy + more }
-        }
+        (
+            Step::DoneAfter { latency, occupancy, turns },
+            Step::DoneAfter { latency: other, occupancy: more, turns: further },
+        ) => Step::DoneAfter {
+            latency: latency.max(other),
+            occupancy: occupancy + more,
+            turns: turns + further,
+        },
         _ => Step::Access,
     }
 }

@@ -215,7 +215,7 @@ impl<P: Reconvergence> Resident<P> {
         // Eight rows of sixteen bytes a turn, where no two of them lie in one bank.
         let turns = latencies.bank_rule.turns(&at, addressing, ROW_BYTES).max(1);
         let latency = latencies.of_turns(turns, addressing.count_ones().div_ceil(8));
-        self.computed = Step::DoneAfter { latency, occupancy: turns };
+        self.computed = Step::DoneAfter { latency, occupancy: turns * latencies.turn, turns };
         Ok(())
     }
 }

@@ -96,7 +96,7 @@ impl<P: Reconvergence> Resident<P> {
         let own = if waits { latencies.shared } else { latencies.shared_atomic };
         let waited = (start - self.now).min((u32::MAX / 2).into()) as u32;
         self.lock_wait = start.saturating_sub(first).min((u32::MAX / 2).into()) as u32;
-        self.outcome = Step::DoneAfter { latency: waited + own, occupancy: 1 };
+        self.outcome = Step::DoneAfter { latency: waited + own, occupancy: 1, turns: 1 };
         if self.outgoing.len() > sent {
             self.outcome = Step::Access;
         }

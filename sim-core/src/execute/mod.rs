@@ -181,8 +181,10 @@ impl<P: Reconvergence> Resident<P> {
                 self.step_other(split, w, pc, mask, exec, issuer.now())?;
                 return Ok(Stepped::Other { mask, exec });
             }
-            let (latency, occupancy) =
-                (world.latency.of_turns(turns, 1), turns.max(decoded.initiation.into()));
+            let (latency, occupancy) = (
+                world.latency.of_turns(turns, 1),
+                (turns * world.latency.turn).max(decoded.initiation.into()),
+            );
             let arrived = self.policy.advance(split);
             let timing = Timing { arrived, latency, occupancy, turns, jump: None };
             let blocks = &*self.blocks;

@@ -47,6 +47,8 @@ pub enum Step {
         latency: u32,
         /// Cycles until the unit takes the next operation.
         occupancy: u32,
+        /// Turns that the banks needed, or different addresses that the constant cache had.
+        turns: u32,
     },
     /// [`Resident::requests`] holds accesses to global or local memory, in order. Part of a
     /// generic access may already have happened in shared memory.
@@ -77,6 +79,8 @@ pub struct LocalLatency {
     pub shared: u32,
     /// What each further turn of lanes that conflict adds to it.
     pub conflict: u32,
+    /// How long the banks are in use in a turn.
+    pub turn: u32,
     /// A shared atomic without conflicts.
     pub shared_atomic: u32,
     /// How long it locks its banks.
@@ -112,7 +116,7 @@ impl LocalLatency {
     pub fn of_lines(&self, latency: u32, addresses: u32, missing: u64) -> Step {
         let more = self.address_interval.times(addresses.saturating_sub(1)) + missing;
         let more = Hundredths::cycle(more) as u32;
-        Step::DoneAfter { latency: latency + more, occupancy: 1 + more }
+        Step::DoneAfter { latency: latency + more, occupancy: 1 + more, turns: 1 + more }
     }
 }
 

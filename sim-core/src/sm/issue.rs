@@ -367,12 +367,12 @@ impl<P: Reconvergence> Sm<P> {
                 }
                 earliest += Cycle::from(fence);
             }
-            Step::DoneAfter { latency, occupancy: held } => {
+            Step::DoneAfter { latency, occupancy: held, turns } => {
                 warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
                 let waited = std::mem::take(&mut self.resident.lock_wait);
-                self.stats.on_chip(held, waited);
+                self.stats.on_chip(turns, waited);
                 if let Some(recorder) = &mut self.recorder {
-                    let extra = u64::from(held.saturating_sub(1)) + u64::from(waited);
+                    let extra = u64::from(turns.saturating_sub(1)) + u64::from(waited);
                     recorder.accessed(&kernel.code, pc, Asked::default(), extra);
                 }
                 occupancy = occupancy.max(held);

@@ -387,6 +387,28 @@ fn cycles_of_load(conflict_latency: u32, (load, stride): (&str, u32)) -> u32 {
     run.words()[0]
 }
 
+/// Banks are in use for `turn_interval` cycles in each turn.
+#[test]
+fn turns_keep_the_banks_for_their_interval() {
+    let cycles = |turn_interval: u32, loads: &str| {
+        let body = format!(
+            "mad.lo.u32 %a, %t, 4, 0;\nmov.u32 %b, room;\nadd.u32 %a, %a, %b;\n.reg .u32 %v<9>, %begin;\nmov.u32 %begin, %clock;\n\
+             {loads}\nmov.u32 %c, %clock;\nsub.u32 %r, %c, %begin;"
+        );
+        let one = chip(|c| c.memory.shared.turn_interval = turn_interval);
+        let mut run = Run::new(device(one, "crs_stack"), &module("", &body), false, 32);
+        run.launch(1, 32, false).expect("allowed");
+        run.wait().unwrap_or_else(|e| panic!("{e}"));
+        run.words()[0]
+    };
+    let each = |load: &dyn Fn(u32) -> String| (0..8).map(load).collect::<Vec<_>>().join("\n");
+    let words = each(&|k| format!("ld.shared.u32 %v{k}, [%a];"));
+    let bytes = each(&|k| format!("ld.shared.u8 %v{k}, [%a];"));
+    for loads in [&words, &bytes] {
+        assert_eq!(cycles(200, loads) - cycles(100, loads), 7 * 100, "{loads}");
+    }
+}
+
 /// What a wide access takes more than one turn for without conflicts is no conflict.
 #[test]
 fn turns_beyond_those_that_an_access_needs_take_the_latency_of_conflicts() {

@@ -119,8 +119,11 @@ impl Rules {
 }
 
 /// The shipped standards: name and text.
-pub const STANDARDS: &[(&str, &str)] =
-    &[("gddr5", include_str!("gddr5.yaml")), ("hbm2", include_str!("hbm2.yaml"))];
+pub const STANDARDS: &[(&str, &str)] = &[
+    ("gddr5", include_str!("gddr5.yaml")),
+    ("gddr6", include_str!("gddr6.yaml")),
+    ("hbm2", include_str!("hbm2.yaml")),
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -37,6 +37,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         dirty_ways: None,
         equal_stores_stay_clean: true,
         write_allocate: true,
+        bytes_per_cycle: 128,
         hit_latency: 5,
         index: IndexFunction::Linear,
     };
@@ -71,6 +72,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         shared: SharedSpec {
             latency: 5,
             conflict_latency: 1,
+            turn_interval: 1,
             atomic_latency: 10,
             atomic_interval: None,
             banks: Default::default(),

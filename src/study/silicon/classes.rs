@@ -95,6 +95,12 @@ impl Classes {
         match class {
             UnitClass::Alu | UnitClass::Imul if kind == Kind::Special => self.control += operations,
             UnitClass::Alu => self.arithmetic += operations,
+            UnitClass::Imul if kind == Kind::Quotient => {
+                let special = operations.min(OF_QUOTIENT * issues);
+                self.special += special;
+                self.arithmetic += operations - special;
+                self.multipliers += operations - special;
+            }
             UnitClass::Fma | UnitClass::Imul => {
                 self.arithmetic += operations;
                 self.multipliers += operations;
@@ -122,8 +128,13 @@ enum Kind {
     /// A read of a number of the thread, block or grid, or the move of a constant that the assembler makes.
     Special,
     Shuffle,
+    /// A division of integers.
+    Quotient,
     Other,
 }
+
+/// Operations of the special-function unit that a division of integers has: to a float, the reciprocal, and back (ptxas 12.9).
+const OF_QUOTIENT: f64 = 3.0;
 
 impl Kind {
     /// That of a line's text.
@@ -133,6 +144,7 @@ impl Kind {
         let opcode = words.next().unwrap_or_default();
         match opcode.split('.').next().unwrap_or_default() {
             "shfl" => Self::Shuffle,
+            "div" | "rem" => Self::Quotient,
             "ld" if [".param", ".const"].iter().any(|space| opcode.contains(space)) => Self::Constant,
             // What a pass made has no types in its text.
             "mov" if opcode == "mov" => Self::Special,
@@ -218,6 +230,7 @@ mod tests {
     fn what_hardware_executes_elsewhere_is_known_by_its_text() {
         for (text, kind) in [
             ("shfl.sync.down.b32 %r1, %r2, 16, 31, -1;", Kind::Shuffle),
+            ("rem.u32 %r1, %r2, %r3;", Kind::Quotient),
             ("mov.u32 %r1, %tid.x;", Kind::Special),
             ("mov.u32 %r1, %r2;", Kind::Other),
             ("@%p1 ld.param.u64 %rd1, [f_param_0];", Kind::Constant),
@@ -241,13 +254,14 @@ mod tests {
         let mut all = Classes::default();
         all.add(UnitClass::Sfu, 70.0, 10.0, "div.rn.f32 %f1, %f2, %f3;");
         all.add(UnitClass::Imul, 3.0, 3.0, "mul.lo.s32 %r1, %r2, %r3;");
+        all.add(UnitClass::Imul, 36.0, 2.0, "div.s32 %r1, %r2, %r3;");
         all.add(UnitClass::Control, 5.0, 5.0, "bra $L;");
         all.add(UnitClass::Control, 2.0, 2.0, "bar.sync 0;");
         all.add(UnitClass::LoadStore, 4.0, 4.0, "ld.global.u32 %r1, [%rd1];");
         let expected = Classes {
-            arithmetic: 63.0,
-            multipliers: 3.0,
-            special: 10.0,
+            arithmetic: 93.0,
+            multipliers: 33.0,
+            special: 16.0,
             memory: 4.0,
             control: 7.0,
             ..Classes::default()
