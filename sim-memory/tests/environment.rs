@@ -695,17 +695,20 @@ fn an_sm_accepts_so_many_bytes_a_cycle() {
 /// Loads and stores keep L1 for the sectors that they ask for.
 #[test]
 fn l1_moves_so_many_bytes_a_cycle() {
-    let time = |bytes_per_cycle, lanes: u64, lines: u64| {
+    let time = |what, bytes_per_cycle, lanes: u64, lines: u64| {
         let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
         spec.l1.bytes_per_cycle = bytes_per_cycle;
+        spec.interconnect.request_bytes_per_cycle = 1024;
+        (spec.store_tokens, spec.l2.mshr_merges) = (64, 64);
         let mut machine = Machine::of(spec, 1);
+        let operator = if matches!(what, What::Load) { CacheOp::Ca } else { CacheOp::Wb };
         let mut cycles = 0;
         // The second time it is in L1.
         for _ in 0..2 {
             let begin = machine.now;
             let words = std::array::from_fn(|lane| BASE + 4 * (lane as u64 % lanes));
             (0..lines).for_each(|_| {
-                machine.start(0, What::Load, CacheOp::Ca, u32::MAX, words, 0);
+                machine.start(0, what, operator, u32::MAX, words, 0);
             });
             machine.drain();
             cycles = machine.now - begin;
@@ -715,7 +718,11 @@ fn l1_moves_so_many_bytes_a_cycle() {
     for (bytes, lanes, each) in
         [(128, 32, 1), (64, 32, 2), (48, 32, 3), (16, 32, 8), (16, 9, 4), (16, 8, 2), (64, 8, 1)]
     {
-        assert_eq!(time(bytes, lanes, 40) - time(bytes, lanes, 20), 20 * each, "{bytes} {lanes}");
+        // A slice takes a store each two cycles.
+        for (what, least) in [(What::Load, 1), (What::Store, 2)] {
+            let more = time(what, bytes, lanes, 40) - time(what, bytes, lanes, 20);
+            assert_eq!(more, 20 * each.max(least), "{what:?} {bytes} {lanes}");
+        }
     }
 }
 

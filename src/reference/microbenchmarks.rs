@@ -84,7 +84,7 @@ fn load_rates(i: &Inputs<'_>) -> Result {
     let pair = |at: usize| word(at).wrapping_add(word(at + 1));
     let mut sums = vec![];
     for block in 0..i.count("blocks")? {
-        let first = block * 8192 & a.len().saturating_sub(1);
+        let first = (block * 8192) & a.len().saturating_sub(1);
         for thread in 0..512 {
             let sum = (0..8).fold(0u32, |sum, k| sum.wrapping_add(pair(first + 2 * thread + 1024 * k)));
             sums.push(sum.wrapping_mul(rounds));

@@ -125,7 +125,7 @@ impl<P: Reconvergence> Resident<P> {
                 }
             }
         }
-        let latencies = self.world.latency;
+        let latencies = &self.world.latency;
         let degree = match op.class {
             class if moved.is_some() => {
                 latencies.bank_rule.turns_of_words(&at, lanes, bytes as u32, class == OpClass::Load)
@@ -142,7 +142,7 @@ impl<P: Reconvergence> Resident<P> {
             latencies.of_turns(degree, (bytes as u32).div_ceil(4))
         };
         let turns = degree.max(1);
-        self.outcome = Step::DoneAfter { latency, occupancy: turns * latencies.turn, turns };
+        self.outcome = Step::DoneAfter { latency, occupancy: turns * self.world.latency.turn, turns };
         Ok(())
     }
 
