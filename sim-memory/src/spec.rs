@@ -551,6 +551,10 @@ impl MemorySpec {
         check(self.store_tokens > 0, "store_tokens", "must be positive".into());
         check(self.lsu_queue > 0, "lsu_queue", "must be positive".into());
         check(self.miss_queue > 0, "miss_queue", "must be positive".into());
+        check(self.shared.turn_interval > 0, "shared", "turn_interval must be positive".into());
+        check(self.l1.bytes_per_cycle > 0, "l1", "bytes_per_cycle must be positive".into());
+        let message = "bytes_per_cycle is of L1; `slice_reads` and `slice_writes` have the rates of L2";
+        check(self.l2.bytes_per_cycle == LINE_BYTES, "l2", message.into());
         let net = &self.interconnect;
         check(net.latency > 0, "interconnect", "latency must be positive".into());
         check(

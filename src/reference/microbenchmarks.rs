@@ -77,16 +77,18 @@ fn atomics(i: &Inputs<'_>) -> Result {
     Ok(HostBuffer::from_u32(&counters))
 }
 
-/// Each thread's sum of eight pairs of words, 512 pairs apart, as often as they are loaded.
+/// Each thread's sum of eight pairs of words, or of eight words, 512 apart, as often as they are loaded.
 fn load_rates(i: &Inputs<'_>) -> Result {
     let (a, rounds) = (i.u32s("a")?, i.count("rounds")? as u32);
+    let words = if i.count("mode")? < 3 { 2 } else { 1 };
     let word = |at: usize| a.get(at).copied().unwrap_or(0);
-    let pair = |at: usize| word(at).wrapping_add(word(at + 1));
     let mut sums = vec![];
     for block in 0..i.count("blocks")? {
         let first = (block * 8192) & a.len().saturating_sub(1);
         for thread in 0..512 {
-            let sum = (0..8).fold(0u32, |sum, k| sum.wrapping_add(pair(first + 2 * thread + 1024 * k)));
+            let loaded =
+                (0..8).flat_map(|k| (0..words).map(move |own| first + words * (thread + 512 * k) + own));
+            let sum = loaded.map(word).fold(0u32, u32::wrapping_add);
             sums.push(sum.wrapping_mul(rounds));
         }
     }

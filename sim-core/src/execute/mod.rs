@@ -90,6 +90,8 @@ pub struct Timing {
     pub occupancy: u32,
     /// Its turns at the banks of shared memory; 0 where it accessed none.
     pub turns: u32,
+    /// Cycles beyond the first of them.
+    pub more: u32,
 }
 
 /// What a mode does with a data operation that a step has executed. A trait, as closures cannot be inlined
@@ -181,12 +183,11 @@ impl<P: Reconvergence> Resident<P> {
                 self.step_other(split, w, pc, mask, exec, issuer.now())?;
                 return Ok(Stepped::Other { mask, exec });
             }
-            let (latency, occupancy) = (
-                world.latency.of_turns(turns, 1),
-                (turns * world.latency.turn).max(decoded.initiation.into()),
-            );
+            let (latency, turn) = (world.latency.of_turns(turns, 1), world.latency.turn);
+            let occupancy = (turns * turn).max(decoded.initiation.into());
+            let more = (turns - 1) * turn;
             let arrived = self.policy.advance(split);
-            let timing = Timing { arrived, latency, occupancy, turns, jump: None };
+            let timing = Timing { arrived, latency, occupancy, turns, more, jump: None };
             let blocks = &*self.blocks;
             let done = issuer.executed(Executed { warp, w, blocks, kernel, decoded, mask, exec, timing });
             return self.advanced(split, w, arrived, done);

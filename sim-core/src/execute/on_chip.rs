@@ -134,10 +134,12 @@ impl<P: Reconvergence> Resident<P> {
             _ => latencies.bank_rule.turns(addresses, lanes, bytes as u32),
         };
         let latency = if op.class == OpClass::Atomic {
-            let shared_atomic = latencies.shared_atomic;
+            let (shared_atomic, turn) = (latencies.shared_atomic, latencies.turn);
             let performing = if facts.is_one(lanes) { lanes & lanes.wrapping_neg() } else { lanes };
             // Lanes that meet in a bank wait for its lock, which is what conflicts of atomics take.
-            self.lock_banks(addresses, performing, bytes as u32) + shared_atomic + degree.saturating_sub(1)
+            self.lock_banks(addresses, performing, bytes as u32)
+                + shared_atomic
+                + degree.saturating_sub(1) * turn
         } else {
             latencies.of_turns(degree, (bytes as u32).div_ceil(4))
         };

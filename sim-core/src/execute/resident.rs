@@ -47,7 +47,7 @@ pub enum Step {
         latency: u32,
         /// Cycles until the unit takes the next operation.
         occupancy: u32,
-        /// Turns that the banks needed, or different addresses that the constant cache had.
+        /// Turns that the banks needed, or cycles that the constant cache did.
         turns: u32,
     },
     /// [`Resident::requests`] holds accesses to global or local memory, in order. Part of a
@@ -108,7 +108,8 @@ impl LocalLatency {
     #[inline(always)]
     pub fn of_turns(&self, turns: u32, least: u32) -> u32 {
         let conflicts = turns.saturating_sub(least.max(1));
-        self.shared + turns.saturating_sub(1) - conflicts + conflicts * self.conflict
+        let others = turns.saturating_sub(1) - conflicts;
+        self.shared + others * self.turn + conflicts * self.conflict.max(self.turn)
     }
 
     /// The same of a latency, where some of the addresses take so many hundredths of a cycle more.

@@ -52,18 +52,18 @@ impl Issuer for Issue<'_> {
     #[inline(always)]
     fn executed(self, data: Executed<'_>) -> (Next, Queue, Queue) {
         let Executed { warp, w, blocks, kernel, decoded, mask, exec, timing } = data;
-        let Timing { jump, arrived, latency, occupancy, turns } = timing;
+        let Timing { jump, arrived, latency, occupancy, turns, more } = timing;
         let Self { now, pc, .. } = self;
         let lanes = [exec.count_ones(), mask.count_ones()];
         self.stats.kernels[kernel.grid_id as usize].count(decoded, lanes);
         if decoded.class != OpClass::Data && jump.is_none() {
             // Parameters lie in constant memory.
-            self.stats.on_chip(turns.max(1), 0);
+            self.stats.on_chip(turns.max(1), more, 0);
         }
         if let Some(recorder) = self.recorder {
             recorder.issue(&kernel.code, pc, (self.split, w), lanes, now);
             if turns > 0 {
-                recorder.accessed(&kernel.code, pc, Asked::default(), u64::from(turns - 1));
+                recorder.accessed(&kernel.code, pc, Asked::default(), more.into());
             }
         }
         if self.occupies {
@@ -370,9 +370,10 @@ impl<P: Reconvergence> Sm<P> {
             Step::DoneAfter { latency, occupancy: held, turns } => {
                 warp.board.write(decoded.written(), exec, now, now + Cycle::from(latency));
                 let waited = std::mem::take(&mut self.resident.lock_wait);
-                self.stats.on_chip(turns, waited);
+                let more = held - held / turns.max(1);
+                self.stats.on_chip(turns, more, waited);
                 if let Some(recorder) = &mut self.recorder {
-                    let extra = u64::from(turns.saturating_sub(1)) + u64::from(waited);
+                    let extra = u64::from(more) + u64::from(waited);
                     recorder.accessed(&kernel.code, pc, Asked::default(), extra);
                 }
                 occupancy = occupancy.max(held);

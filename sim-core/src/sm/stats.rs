@@ -85,15 +85,16 @@ pub struct SmStats {
 }
 
 impl SmStats {
-    /// An access to shared or constant memory took this many turns, and its lanes waited for one another at banks that atomics lock.
+    /// An access to shared or constant memory took this many turns, so many cycles more than its first one, and its lanes waited for
+    /// one another at banks that atomics lock.
     #[inline(always)]
-    pub fn on_chip(&mut self, turns: u32, waited: u32) {
-        let extra = turns.saturating_sub(1);
+    pub fn on_chip(&mut self, turns: u32, more: u32, waited: u32) {
+        let further = turns.saturating_sub(1);
         self.shared_accesses += 1;
-        self.bank_conflict_cycles += u64::from(extra) + u64::from(waited);
-        if extra as usize >= self.turns.len() {
-            self.turns.resize(extra as usize + 1, 0);
+        self.bank_conflict_cycles += u64::from(more) + u64::from(waited);
+        if further as usize >= self.turns.len() {
+            self.turns.resize(further as usize + 1, 0);
         }
-        self.turns[extra as usize] += 1;
+        self.turns[further as usize] += 1;
     }
 }

@@ -374,13 +374,15 @@ fn link_memop_cuts_to_the_access_size_and_one_of_several_writers_wins() {
 }
 
 /// Cycles that one warp takes for a load of its lanes, `stride` bytes apart, from shared memory, where a further turn of conflicts adds
-/// `conflict_latency`.
-fn cycles_of_load(conflict_latency: u32, (load, stride): (&str, u32)) -> u32 {
+/// `conflict_latency`, and each keeps the banks for `turn_interval`.
+fn cycles_of_load((conflict_latency, turn_interval): (u32, u32), (load, stride): (&str, u32)) -> u32 {
     let body = format!(
         "mad.lo.u32 %a, %t, {stride}, 0;\nmov.u32 %b, room;\nadd.u32 %a, %a, %b;\n.reg .u32 %v<4>, %begin;\nmov.u32 %begin, %clock;\n\
          {load}\nadd.u32 %b, %v0, 1;\nmov.u32 %c, %clock;\nadd.u32 %b, %b, %c;\nsub.u32 %r, %c, %begin;"
     );
-    let one = chip(|c| c.memory.shared.conflict_latency = conflict_latency);
+    let one = chip(|c| {
+        (c.memory.shared.conflict_latency, c.memory.shared.turn_interval) = (conflict_latency, turn_interval);
+    });
     let mut run = Run::new(device(one, "crs_stack"), &module("", &body), false, 32);
     run.launch(1, 32, false).expect("allowed");
     run.wait().unwrap_or_else(|e| panic!("{e}"));
@@ -431,7 +433,21 @@ fn turns_beyond_those_that_an_access_needs_take_the_latency_of_conflicts() {
         // Lanes of an atomic wait for locks.
         ((ATOMIC, 128), 0),
     ] {
-        let more = cycles_of_load(11, load) - cycles_of_load(1, load);
+        let more = cycles_of_load((11, 1), load) - cycles_of_load((1, 1), load);
         assert_eq!(more, 10 * conflicts, "{load:?}");
     }
+}
+
+/// A turn that keeps the banks for longer comes as much later, the further ones of a wide access too.
+#[test]
+fn turns_that_take_longer_add_to_the_latency() {
+    const WORD: &str = "ld.shared.u32 %v0, [%a];";
+    const FOUR: &str = "ld.shared.v4.u32 {%v0, %v1, %v2, %v3}, [%a];";
+    for (load, further) in
+        [((WORD, 4), 0), ((WORD, 8), 1), ((WORD, 128), 31), ((FOUR, 16), 3), ((FOUR, 32), 7)]
+    {
+        let more = cycles_of_load((1, 9), load) - cycles_of_load((1, 1), load);
+        assert_eq!(more, 8 * further, "{load:?}");
+    }
+    assert_eq!(cycles_of_load((9, 9), (FOUR, 32)), cycles_of_load((1, 9), (FOUR, 32)));
 }
