@@ -6,7 +6,7 @@ use sim_memory::coalescing::Coalescing;
 use sim_memory::hundredths::Hundredths;
 use sim_memory::programs::Protocol;
 use sim_memory::spec::{HalvesSpec, SliceReads, SliceWrites};
-use sim_memory::vocabulary::CacheOp;
+use sim_memory::vocabulary::{CacheOp, ScalarType};
 
 mod common;
 
@@ -90,4 +90,79 @@ fn what_reads_keeps_a_slice_and_so_does_what_crosses() {
     }
     assert_eq!(more(1, What::Add, true, 0), 50, "one line");
     assert_eq!(time(1, 1, What::Load, true, 128) - time(1, 1, What::Load, false, 128), 100);
+}
+
+/// Cycles that `counts[1]` of the same atomics or stores take more than `counts[0]`, in a slice that they keep busy.
+fn of_more(
+    counts: [u32; 2],
+    writes: SliceWrites,
+    reply_bytes_per_cycle: u32,
+    what: What,
+    (ty, returns, combined): (ScalarType, bool, bool),
+    addresses: [u64; 32],
+) -> u64 {
+    let time = |count| {
+        let mut spec = common::spec(Protocol::Volta, 32, Coalescing::Sectors);
+        (spec.partitions, spec.slice_banks, spec.slice_writes) = (1, 1, writes);
+        (spec.store_tokens, spec.l2.mshr_merges) = (64, 64);
+        spec.interconnect.request_bytes_per_cycle = 1024;
+        spec.interconnect.reply_bytes_per_cycle = reply_bytes_per_cycle;
+        let mut machine = Machine::of(spec, 1);
+        (machine.combined, machine.atomics) = (combined, (ty, returns));
+        (0..count).for_each(|_| {
+            machine.start(0, what, CacheOp::Wb, u32::MAX, addresses, 1);
+        });
+        machine.drain();
+        machine.now
+    };
+    time(counts[1]) - time(counts[0])
+}
+
+#[test]
+fn what_writes_keeps_a_slice_for_its_sectors_and_for_the_lanes_of_an_address() {
+    let cycles = |cycles: f64| Hundredths::try_from(cycles).expect("cycles");
+    let writes = SliceWrites {
+        sector: cycles(10.5),
+        atomic_sector: cycles(20.25),
+        atomic_address: cycles(2.5),
+        atomic_float: cycles(7.0),
+    };
+    let words = std::array::from_fn(|lane| BASE + 4 * lane as u64);
+    let pairs = std::array::from_fn(|lane| BASE + 4 * (lane as u64 / 2));
+    let (u32s, f32s) = ((ScalarType::U32, true, false), (ScalarType::F32, true, false));
+    for (what, atomics, addresses, expected) in [
+        (What::Store, u32s, words, 2 * 4 * 1050),
+        (What::Store, u32s, [BASE; 32], 2 * 1050),
+        (What::Add, u32s, words, 2 * 4 * 2025),
+        (What::Add, u32s, [BASE; 32], 2 * (2025 + 31 * 250)),
+        (What::Add, f32s, [BASE; 32], 2 * (2025 + 31 * 700)),
+        (What::Add, u32s, pairs, 2 * 2 * (2025 + 250)),
+        (What::Add, (ScalarType::U32, true, true), [BASE; 32], 2 * 2025),
+    ] {
+        let took = of_more([8, 10], writes, 1024, what, atomics, addresses) * 100;
+        assert!(took.abs_diff(expected) <= 100, "{what:?} {atomics:?}: {took} for {expected}");
+    }
+    // The second begins in the first whole cycle behind the first; hundredths add up.
+    let steps =
+        [[1, 2], [2, 3], [3, 4], [4, 5]].map(|c| of_more(c, writes, 1024, What::Store, u32s, [BASE; 32]));
+    assert_eq!(steps, [11, 10, 11, 10]);
+    // No less than any request.
+    let none = SliceWrites { sector: cycles(0.0), atomic_sector: cycles(0.0), ..writes };
+    assert_eq!(of_more([8, 10], none, 1024, What::Store, u32s, words), 4);
+}
+
+/// Old values are what a slice sends for an atomic: of each lane, once for lanes that were combined, and none for `red`.
+#[test]
+fn replies_of_atomics_carry_the_old_values_that_are_asked_for() {
+    let words = std::array::from_fn(|lane| BASE + 4 * lane as u64);
+    let none = SliceWrites::default();
+    let time = |atomics, addresses| of_more([8, 10], none, 1, What::Add, atomics, addresses);
+    let header = 8;
+    assert_eq!(time((ScalarType::U32, true, false), words), 2 * (header + 128));
+    assert_eq!(time((ScalarType::U32, true, true), [BASE; 32]), 2 * (header + 4));
+    assert_eq!(time((ScalarType::U32, false, false), words), 2 * header);
+    // 136 bytes at 40 a cycle are 3.4 cycles, of which hundredths add up.
+    let steps =
+        [[8, 9], [8, 13]].map(|c| of_more(c, none, 40, What::Add, (ScalarType::U32, true, false), words));
+    assert!([3, 4].contains(&steps[0]) && steps[1] == 17, "{steps:?}");
 }
