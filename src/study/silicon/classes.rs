@@ -19,7 +19,8 @@ pub(super) struct Pipes {
     fp64: f64,
     /// Special functions and conversions.
     xu: f64,
-    /// Loads, stores, atomics, shuffles, reads of some special registers.
+    /// Loads, stores, atomics, shuffles, reads of the numbers of threads (S2R of SR_TID: a copy of the addition of vectors has one
+    /// more than its accesses).
     lsu: f64,
     /// Uniform datapath.
     uniform: f64,
@@ -39,7 +40,7 @@ pub struct Classes {
     pub fp64: f64,
     /// Special functions and conversions.
     pub special: f64,
-    /// Accesses to memory, shuffles.
+    /// Accesses to memory, shuffles, reads of the numbers of threads.
     pub memory: f64,
     /// Branches, barriers, loads of constants and special registers. Those that the profiler counts for no pipeline are such: the
     /// unit of divergent addresses has no counter here.
@@ -94,6 +95,7 @@ impl Classes {
         let kind = Kind::of(text);
         match class {
             UnitClass::Alu | UnitClass::Imul if kind == Kind::Special => self.control += operations,
+            UnitClass::Alu | UnitClass::Imul if kind == Kind::Thread => self.memory += operations,
             UnitClass::Alu => self.arithmetic += operations,
             UnitClass::Imul if kind == Kind::Quotient => {
                 let special = operations.min(OF_QUOTIENT * issues);
@@ -108,8 +110,11 @@ impl Classes {
             UnitClass::Fp64 => self.fp64 += operations,
             // What stands around a special function are comparisons and multiplications.
             UnitClass::Convert | UnitClass::Sfu => {
-                self.special += operations.min(issues);
-                self.arithmetic += (operations - issues).max(0.0);
+                let special = operations.min(issues);
+                let branches = (kind.branches() * issues).min(operations - special);
+                self.special += special;
+                self.control += branches;
+                self.arithmetic += operations - special - branches;
             }
             UnitClass::LoadStore if kind == Kind::Constant => self.control += operations,
             UnitClass::LoadStore => self.memory += operations,
@@ -123,13 +128,19 @@ impl Classes {
 /// What an instruction is that hardware executes elsewhere than its unit here (Nsight Compute, Profiling Guide, "Pipelines").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A load of a parameter or constant.
+    /// A load of a parameter or constant, or a wait, which the load-store unit has here.
     Constant,
     /// A read of a number of the thread, block or grid, or the move of a constant that the assembler makes.
     Special,
     Shuffle,
+    /// A read of the number of the thread in its block.
+    Thread,
     /// A division of integers.
     Quotient,
+    /// A division of single precision, correctly rounded.
+    Division,
+    /// A reciprocal or square root of single precision, correctly rounded.
+    Root,
     Other,
 }
 
@@ -137,6 +148,16 @@ enum Kind {
 const OF_QUOTIENT: f64 = 3.0;
 
 impl Kind {
+    /// Of its operations, those of control flow: it goes elsewhere for subnormal numbers and the like. A division has a convergence
+    /// barrier besides the branch (ptxas 12.9).
+    fn branches(self) -> f64 {
+        match self {
+            Self::Division => 3.0,
+            Self::Root => 1.0,
+            _ => 0.0,
+        }
+    }
+
     /// That of a line's text.
     fn of(text: &str) -> Self {
         let mut words =
@@ -144,13 +165,16 @@ impl Kind {
         let opcode = words.next().unwrap_or_default();
         match opcode.split('.').next().unwrap_or_default() {
             "shfl" => Self::Shuffle,
+            "div" if opcode.starts_with("div.r") => Self::Division,
+            "rcp" | "sqrt" if opcode.contains(".r") && !opcode.contains(".f64") => Self::Root,
             "div" | "rem" => Self::Quotient,
+            // Waits for asynchronous copies (DEPBAR).
+            "cp" if opcode.contains(".wait") => Self::Constant,
             "ld" if [".param", ".const"].iter().any(|space| opcode.contains(space)) => Self::Constant,
             // What a pass made has no types in its text.
             "mov" if opcode == "mov" => Self::Special,
-            "mov"
-                if ["%tid", "%ntid", "%ctaid", "%nctaid", "%laneid"].iter().any(|own| text.contains(own)) =>
-            {
+            "mov" if text.contains("%tid") => Self::Thread,
+            "mov" if ["%ntid", "%ctaid", "%nctaid", "%laneid"].iter().any(|own| text.contains(own)) => {
                 Self::Special
             }
             _ => Self::Other,
@@ -231,10 +255,18 @@ mod tests {
         for (text, kind) in [
             ("shfl.sync.down.b32 %r1, %r2, 16, 31, -1;", Kind::Shuffle),
             ("rem.u32 %r1, %r2, %r3;", Kind::Quotient),
-            ("mov.u32 %r1, %tid.x;", Kind::Special),
+            ("div.s32 %r1, %r2, %r3;", Kind::Quotient),
+            ("div.rn.f32 %f1, %f2, %f3;", Kind::Division),
+            ("div.full.f32 %f1, %f2, %f3;", Kind::Quotient),
+            ("sqrt.rn.f32 %f1, %f2;", Kind::Root),
+            ("rcp.approx.ftz.f32 %f1, %f2;", Kind::Other),
+            ("mov.u32 %r1, %tid.x;", Kind::Thread),
+            ("mov.u32 %r1, %ctaid.x;", Kind::Special),
             ("mov.u32 %r1, %r2;", Kind::Other),
             ("@%p1 ld.param.u64 %rd1, [f_param_0];", Kind::Constant),
             ("ld.param", Kind::Constant),
+            ("cp.async.wait_group 1;", Kind::Constant),
+            ("cp.async.commit_group;", Kind::Other),
             ("ld.global.u32 %r1, [%rd1];", Kind::Other),
             ("", Kind::Other),
         ] {
@@ -259,11 +291,11 @@ mod tests {
         all.add(UnitClass::Control, 2.0, 2.0, "bar.sync 0;");
         all.add(UnitClass::LoadStore, 4.0, 4.0, "ld.global.u32 %r1, [%rd1];");
         let expected = Classes {
-            arithmetic: 93.0,
+            arithmetic: 63.0,
             multipliers: 33.0,
             special: 16.0,
             memory: 4.0,
-            control: 7.0,
+            control: 37.0,
             ..Classes::default()
         };
         assert_eq!(all, expected);
