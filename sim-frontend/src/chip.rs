@@ -173,6 +173,10 @@ pub struct AssemblerSpec {
     /// How many immediates and words of constant memory an instruction has room for.
     #[serde(default)]
     pub constant_operands: ConstantOperands,
+    /// Integers of 64 bits of which only the low word is read are 32-bit ones: addresses of shared, local and constant memory, and
+    /// what is cut to 32 bits.
+    #[serde(default)]
+    pub narrow: bool,
     /// Operations of three inputs are made of two of two inputs: additions, logic, comparisons with a predicate.
     #[serde(default)]
     pub three_inputs: bool,
@@ -208,11 +212,24 @@ pub struct AssemblerSpec {
     /// Atomics on integers, of which all threads of a warp name one address, are one operation of the warp.
     #[serde(default)]
     pub combine_atomics: CombineAtomics,
+    /// Loads without an effect in front of the first `cp.async` of each basic block: NVIDIA's assembler writes three from 8.0 on.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 16))]
+    pub loads_before_copies: u32,
+    /// Where threads that a branch divides meet again there is a barrier, which takes an instruction there and one in front of the
+    /// branch: BSSY and BSYNC from 7.0 on, SSY and SYNC before. Policies that inject instructions of their own have none besides.
+    #[serde(default)]
+    pub convergence_barriers: bool,
     /// Instructions that a kernel begins with besides its own: NVIDIA's assembler loads the stack pointer, and from 8.0 on a
     /// descriptor of global memory.
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
     pub prologue: u32,
+    /// Instructions that a kernel with variables in shared memory begins with besides: from 9.0 on NVIDIA's assembler computes where
+    /// they lie from the rank of the block in its cluster.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 16))]
+    pub shared_window: u32,
     /// 32-bit registers that a thread has besides those that its program names.
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
@@ -256,6 +273,7 @@ impl AssemblerSpec {
         clean_up: true,
         parameters: true,
         constant_operands: ConstantOperands::One,
+        narrow: true,
         three_inputs: true,
         multiply_add: true,
         predicate: 20,
@@ -266,7 +284,10 @@ impl AssemblerSpec {
         balance: true,
         schedule: true,
         combine_atomics: CombineAtomics::Redux,
+        loads_before_copies: 3,
+        convergence_barriers: true,
         prologue: 0,
+        shared_window: 0,
         reserved_registers: 0,
         uniform_registers: 16,
     };

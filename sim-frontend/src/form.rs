@@ -392,6 +392,10 @@ pub struct Modifiers {
     pub sat: bool,
     /// `add` of three operands, which only assemblers write.
     pub third: bool,
+    /// `mad` that shifts what it multiplies, or extends what it adds (LEA), which only assemblers write.
+    pub shifted: bool,
+    /// `cvt` to `.tf32` whose low bits nothing reads, which only assemblers know.
+    pub unmasked: bool,
     pub accuracy: Option<Accuracy>,
     pub half: Option<Half>,
     pub cmp: Option<CmpOp>,

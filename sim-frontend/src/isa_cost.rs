@@ -85,8 +85,14 @@ enum Variant {
     Bytes,
     /// Of `cvt`: to `.tf32`.
     Tf32,
+    /// Of `cvt`: to `.tf32`, where nothing but products of matrices reads it, which leave the low bits out.
+    Tf32OfProduct,
     /// `.ftz`.
     Ftz,
+    /// Of `mad`: an addition of what is shifted (LEA).
+    Shifted,
+    /// Of `mad`: a 64-bit addition of what is extended from 32 bits (LEA.HI.X.SX32).
+    Extended,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -191,7 +197,10 @@ impl IsaCosts {
                 [form.ty, form.dst].iter().any(|ty| matches!(ty, ScalarType::E4m3x2 | ScalarType::E5m2x2))
             }
             Variant::Tf32 => form.dst == ScalarType::Tf32,
+            Variant::Tf32OfProduct => form.dst == ScalarType::Tf32 && form.mods.unmasked,
             Variant::Ftz => form.mods.ftz,
+            Variant::Shifted => form.mods.shifted && form.mods.half != Some(Half::Wide),
+            Variant::Extended => form.mods.shifted && form.mods.half == Some(Half::Wide),
         };
         let found = self.rules.iter().find(|rule| {
             (rule.roots.is_empty() || rule.roots.iter().any(|root| root == name))

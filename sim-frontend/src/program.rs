@@ -144,6 +144,9 @@ pub const STAGED_OPERANDS: usize = 12;
 pub enum Extra {
     /// Nothing.
     None,
+    /// Where threads that a branch divided meet again: each part of the warp that comes there executes it (BSYNC), and waits behind
+    /// it.
+    Meets,
     /// Load, store, atomic.
     Memory(MemoryOp),
     /// Barrier: kind and reduction. `src[0]` is the barrier index, `src[1]` the thread count (or `NONE`),
@@ -275,7 +278,10 @@ impl Extra {
 
     /// Machine operations that stand beside that of the instruction.
     pub fn more_operations(&self) -> u32 {
-        self.combined().map_or(0, |combined| combined.operations.into())
+        match self {
+            Self::Copy(copy) => copy.loads_before.into(),
+            _ => self.combined().map_or(0, |combined| combined.operations.into()),
+        }
     }
 }
 
@@ -422,6 +428,8 @@ pub struct CleanUp {
     pub addresses: u32,
     /// Operands that now name a parameter.
     pub parameters: u32,
+    /// Operations that give 32 bits instead of 64.
+    pub narrowed: u32,
     /// Branches that became guards.
     pub guarded: u32,
     /// Loops that were unrolled.
@@ -440,6 +448,8 @@ pub struct CleanUp {
     pub atomics: u32,
     /// Sums and shifts that the multipliers do.
     pub balanced: u32,
+    /// Convergence barriers.
+    pub barriers: u32,
 }
 
 impl CleanUp {
@@ -451,6 +461,7 @@ impl CleanUp {
         self.copies += other.copies;
         self.addresses += other.addresses;
         self.parameters += other.parameters;
+        self.narrowed += other.narrowed;
         self.guarded += other.guarded;
         self.unrolled += other.unrolled;
         self.fused += other.fused;
@@ -459,6 +470,7 @@ impl CleanUp {
         self.scaled += other.scaled;
         self.ordered += other.ordered;
         self.balanced += other.balanced;
+        self.barriers += other.barriers;
         self.atomics += other.atomics;
     }
 }

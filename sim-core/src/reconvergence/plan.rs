@@ -2,7 +2,7 @@
 //! post-dominators), which basic block an instruction lies in, and the blocks' priorities.
 
 use sim_frontend::lower::cfg::{Graph, LoopNest, dominators, reverse};
-use sim_frontend::program::{ControlFlow, NO_PC, Pc, Program};
+use sim_frontend::program::{ControlFlow, Extra, NO_PC, Pc, Program};
 use sim_frontend::program_flow::{ends_block, successors};
 
 /// The plan of one program.
@@ -163,7 +163,10 @@ impl Plan {
                 self.join[pc as usize] = if pc + 1 < after {
                     pc + 1
                 } else {
-                    join[block].and_then(|node| starts.get(node).copied()).unwrap_or(NO_PC)
+                    let meets = join[block].and_then(|node| starts.get(node).copied());
+                    // Each part of the warp executes the wait itself.
+                    let waits = |pc: Pc| matches!(program.ops[pc as usize].extra, Extra::Meets);
+                    meets.map_or(NO_PC, |pc| pc + Pc::from(waits(pc)))
                 };
             }
         }

@@ -11,10 +11,14 @@ use crate::random_programs::Numbers;
 /// Every pass.
 const ALL: AssemblerSpec = AssemblerSpec::ALL;
 
-/// Registers of a program: of 32 and 64 bits, and predicates.
+/// Registers of a program: of 32 and 64 bits, those of 64 bits of which low words alone are told, and predicates.
 const WORDS: u64 = 6;
 const LONGS: u64 = 4;
+const LOWS: u64 = 3;
 const PREDICATES: u64 = 3;
+
+/// Registers of 64 bits that are written once.
+const ONCE: u64 = 200;
 
 /// An operand of 32 bits: a register, or a constant now and then.
 fn word(numbers: &mut Numbers) -> String {
@@ -29,10 +33,36 @@ fn instruction(numbers: &mut Numbers) -> String {
     let (r, s, t) = (numbers.below(WORDS), numbers.below(WORDS), word(numbers));
     let (l, m, n) = (numbers.below(LONGS), numbers.below(LONGS), numbers.below(LONGS));
     let (p, q, o) = (numbers.below(PREDICATES), numbers.below(PREDICATES), numbers.below(PREDICATES));
+    let (c, d, once) = (numbers.below(LOWS), numbers.below(LOWS), 2 + numbers.below(ONCE - 2));
     let mut one = |of: &[&str]| of[numbers.below(of.len() as u64) as usize].to_string();
     let text = match one(&[
-        "sum", "sum", "shl", "product", "logic", "wide", "long", "cvt", "shift", "setp", "pred", "selp",
-        "param", "load", "load", "load", "loads", "store",
+        "sum",
+        "sum",
+        "shl",
+        "product",
+        "logic",
+        "wide",
+        "long",
+        "cvt",
+        "shift",
+        "setp",
+        "pred",
+        "selp",
+        "param",
+        "load",
+        "load",
+        "load",
+        "loads",
+        "store",
+        "shr",
+        "low",
+        "low",
+        "low",
+        "cut",
+        "upper",
+        "address",
+        "condition",
+        "other block",
     ])
     .as_str()
     {
@@ -44,6 +74,62 @@ fn instruction(numbers: &mut Numbers) -> String {
             root => format!("{root}.b32 %r{r}, %r{s}, {t};"),
         },
         "wide" => format!("mul.wide.{} %l{l}, %r{s}, {t};", one(&["s32", "u32"])),
+        "shr" => format!(
+            "shr.{} %r{r}, %r{s}, {};",
+            one(&["u32", "b32", "s32"]),
+            one(&["0", "1", "4", "27", "31"])
+        ),
+        "low" => {
+            let other = one(&[&format!("%c{d}"), &format!("%l{m}"), "-12884901889", "7"]);
+            let two = one(&["add.s64", "sub.u64", "mul.lo.u64", "and.b64", "or.b64", "xor.b64"]);
+            let alone = one(&["not.b64", "neg.s64", "cvta.shared.u64", "cvta.to.shared.u64"]);
+            let (by, sign) = (one(&["1", "31", "32", "40", "%r1"]), one(&["s32", "u32"]));
+            let (long, cut) =
+                (one(&["s64.s32", "u64.u32"]), one(&["s64.s16", "u64.u8", "s64.s32", "u64.u32"]));
+            one(&[
+                &format!("{two} %c{c}, %c{d}, {other};"),
+                &format!("{alone} %c{c}, %c{d};"),
+                &format!("shl.b64 %c{c}, %c{d}, {by};"),
+                &format!("selp.b64 %c{c}, %c{d}, {other}, %p{q};"),
+                &format!("mad.wide.{sign} %c{c}, %r{s}, {t}, %c{d};"),
+                &format!("mul.wide.{sign} %c{c}, %r{s}, {t};"),
+                &format!("mad.lo.s64 %c{c}, %c{d}, {other}, %c{c};"),
+                &format!("cvt.{long} %c{c}, %r{s};"),
+                &format!("cvt.{cut} %c{c}, %c{d};"),
+                &format!("mov.u64 %c{c}, {other};"),
+                &format!("ld.param.u64 %c{c}, [w];"),
+            ])
+        }
+        "cut" => one(&[
+            &format!("cvt.u32.u64 %r{r}, %c{c};"),
+            &format!("cvt.s32.s64 %r{r}, %c{c};"),
+            &format!("cvt.u32.u64 %r{r}, %l{m};"),
+            &format!("cvt.u16.u64 %half, %c{c};\ncvt.u32.u16 %r{r}, %half;"),
+        ]),
+        "upper" => format!(
+            "mul.wide.u32 %v{once}, %r{s}, {t};\nshr.u64 %u{once}, %v{once}, {};\ncvt.u32.u64 %r{r}, %u{once};",
+            one(&["32", "33", "47", "63"])
+        ),
+        // The thread's own 64 bytes of shared memory.
+        "address" => format!(
+            "mul.wide.u32 %a, %lane, 0;\ncvt.u64.u32 %b, %s;\nadd.s64 %a, %a, %b;\n{}",
+            one(&[&format!("ld.shared.u32 %r{r}, [%a+12];"), &format!("st.shared.u32 [%a+16], %r{r};")])
+        ),
+        "condition" => format!(
+            "selp.u32 %r{r}, {}, %p{p};\nsetp.{}.u32 %z, %r{r}, {};\n@{}%z add.u32 %r{s}, %r{s}, 77;",
+            one(&["1, 0", "0, 1", "3, 3", "5, 1"]),
+            one(&["eq", "ne"]),
+            one(&["0", "1", "2"]),
+            one(&["", "!"])
+        ),
+        "other block" => {
+            let by = one(&["2", "3", "30"]);
+            one(&[
+                &format!("add.s64 %l{l}, %l{m}, %v0;"),
+                &format!("shl.b64 %l{l}, %v1, {by};"),
+                &format!("add.u64 %l{l}, %v1, %l{m};"),
+            ])
+        }
         "long" => format!("{} %l{l}, %l{m}, %l{n};", one(&["add.s64", "add.u64", "sub.s64", "add.s64"])),
         "cvt" => format!("cvt.{} %l{l}, %r{s};", one(&["s64.s32", "u64.u32"])),
         "shift" => format!("shl.b64 %l{l}, %l{m}, {};", one(&["1", "3", "30", "31", "40"])),
@@ -75,7 +161,7 @@ fn instruction(numbers: &mut Numbers) -> String {
         ]),
     };
     match numbers.below(8) {
-        0 => format!("@{}%p{o} {text}", if numbers.below(2) == 0 { "!" } else { "" }),
+        0 if !text.contains('\n') => format!("@{}%p{o} {text}", if numbers.below(2) == 0 { "!" } else { "" }),
         _ => text,
     }
 }
@@ -197,14 +283,19 @@ fn finish(body: &str) -> String {
     for l in 0..LONGS {
         let _ = writeln!(begin, "mul.wide.s32 %l{l}, %r{l}, {};", 1i64 << (7 * l + 3));
     }
+    for c in 0..LOWS {
+        let _ = writeln!(begin, "mul.wide.s32 %c{c}, %t, {};", 0x1234_5679 * (c + 1));
+    }
     for p in 0..PREDICATES {
         let _ = writeln!(begin, "and.b32 %h, %t, {};\nsetp.ne.u32 %p{p}, %h, 0;", 1 << p);
     }
     format!(
         ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 n, .param .u64 w)\n{{\n\
-         .reg .u32 %r<{WORDS}>, %t, %h, %s, %i, %e, %own_number, %zero;\n.reg .u64 %l<{LONGS}>, %out, %own;\n.reg .pred %p<{PREDICATES}>, %z;\n\
+         .reg .u32 %r<{WORDS}>, %t, %h, %s, %i, %e, %own_number, %zero, %lane;\n.reg .u64 %l<{LONGS}>, %c<{LOWS}>, %v<{ONCE}>, %u<{ONCE}>, %a, %b, %out, %own;\n\
+         .reg .u16 %half;\n.reg .pred %p<{PREDICATES}>, %z;\n\
          .shared .align 16 .b8 room[4096];\nmov.u32 %t, %tid.x;\nmov.u32 %s, room;\nmad.lo.u32 %s, %t, 64, %s;\n\
          st.shared.v4.u32 [%s], {{%t, %t, %s, %s}};\nst.shared.v4.u32 [%s+16], {{%s, %t, %s, %t}};\n{begin}mov.u32 %h, 0;\n\
+         mov.u32 %lane, %laneid;\nmul.wide.s32 %v0, %lane, 24;\ncvt.s64.s32 %v1, %lane;\n\
          mov.u32 %own_number, %laneid;\nand.b32 %own_number, %own_number, 5;\nld.param.u32 %zero, [w+4];\nand.b32 %zero, %zero, 0;\n{body}\
          mov.u32 %t, %tid.x;\nld.param.u64 %out, [out];\nmul.wide.u32 %own, %t, 4;\nadd.u64 %own, %own, %out;\n\
          st.global.u32 [%own], %h;\nret;\n}}\n"
@@ -212,8 +303,8 @@ fn finish(body: &str) -> String {
 }
 
 /// The results of a kernel, its warp instructions, and how many operations, parameters and loads the passes took in, and how many
-/// registers they filled, and how many loops they unrolled.
-fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u64, [u32; 5]) {
+/// registers they filled, and how many loops they unrolled, how many operations they made narrow, and how many barriers they set up.
+fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u64, [u32; 7]) {
     let mut chip = ChipSpec::clone(&newer_chip("7.0"));
     chip.assembler = passes;
     let mut run = Run::new(device(Arc::new(chip), "convergence_barriers"), text, false, 64);
@@ -221,22 +312,31 @@ fn results(text: &str, passes: AssemblerSpec, functional: bool) -> (Vec<u32>, u6
     run.launch_with(&more, 0, 1, 64, functional).unwrap_or_else(|e| panic!("{e}\n{text}"));
     run.wait().unwrap_or_else(|e| panic!("{e}\n{text}"));
     let report = run.report();
-    let done = report.kernels[0]
-        .clean_up
-        .map_or([0; 5], |done| [done.fused, done.parameters, done.loads, done.filled, done.unrolled]);
+    let done = report.kernels[0].clean_up.map_or([0; 7], |done| {
+        let [fused, parameters, loads] = [done.fused, done.parameters, done.loads];
+        [fused, parameters, loads, done.filled, done.unrolled, done.narrowed, done.barriers]
+    });
     (run.words(), report.kernels[0].warp_instructions, done)
 }
 
 #[test]
 fn random_programs_compute_the_same_after_all_passes() {
-    let mut all = [0; 5];
+    let mut all = [0; 7];
     for seed in 0..200 {
         let text = kernel(seed);
         let (expected, as_written, _) = results(&text, AssemblerSpec::default(), true);
         for (passes, functional) in [
             (ALL, true),
             (ALL, false),
-            (AssemblerSpec { constant_operands: ConstantOperands::Any, unroll: false, ..ALL }, true),
+            (
+                AssemblerSpec {
+                    constant_operands: ConstantOperands::Any,
+                    unroll: false,
+                    convergence_barriers: false,
+                    ..ALL
+                },
+                true,
+            ),
             (AssemblerSpec { constant_operands: ConstantOperands::Loaded, prologue: 2, ..ALL }, true),
             (AssemblerSpec { constant_operands: ConstantOperands::Loaded, prologue: 2, ..ALL }, false),
             (AssemblerSpec { three_inputs: false, ..ALL }, true),
@@ -244,17 +344,20 @@ fn random_programs_compute_the_same_after_all_passes() {
             (AssemblerSpec { parameters: false, ..ALL }, true),
             (AssemblerSpec { wide_loads: false, ..ALL }, true),
             (AssemblerSpec { schedule: false, ..ALL }, true),
+            (AssemblerSpec { clean_up: true, narrow: true, ..AssemblerSpec::default() }, true),
+            (AssemblerSpec { narrow: false, convergence_barriers: false, ..ALL }, true),
         ] {
             let (words, instructions, done) = results(&text, passes, functional);
             assert_eq!(words, expected, "seed {seed}, {passes:?}\n{text}");
-            if passes.constant_operands == ConstantOperands::Any {
+            if passes.constant_operands == ConstantOperands::Any && !passes.convergence_barriers {
                 assert!(instructions <= as_written, "seed {seed}");
             }
-            (0..5).for_each(|i| all[i] += done[i]);
+            (0..7).for_each(|i| all[i] += done[i]);
         }
     }
-    let [fused, parameters, loads, filled, _] = all;
+    let [fused, parameters, loads, filled, _, narrowed, barriers] = all;
     assert!(fused > 1000 && parameters > 500 && loads > 200 && filled > 1000, "{all:?}");
+    assert!(narrowed > 1000 && barriers > 1000, "{all:?}");
 }
 
 #[test]

@@ -248,6 +248,12 @@ impl<'p> Reached<'p> {
             }
             refused.extend(part.func.refused.iter().cloned());
             let mut func = make(f, &part.func)?;
+            let of_module = |name: &str| shared.module.contains_key(name);
+            let has_shared = func.links.iter().any(|link| match link {
+                Link::Variable(name) => of_module(name),
+                Link::Shared(_) => true,
+                Link::StackBytes => false,
+            });
             if !func.links.is_empty() {
                 let stack_bytes = request.stack_bytes.next_multiple_of(MOST_ALIGN as u32);
                 let value = |link: &Link| match link {
@@ -285,7 +291,10 @@ impl<'p> Reached<'p> {
             if let Some(cleaned) = &mut cleaned {
                 let most = bound.filter(|_| !func.moves_registers()).unwrap_or(u32::MAX);
                 let most = most.saturating_sub(request.passes.reserved_registers);
-                cleaned.add(&clean_up(Arc::make_mut(&mut func), request.passes, most));
+                // Where transformation 6 injects instructions, those are in the place of the barriers.
+                let barriers = request.passes.convergence_barriers && request.flow == ControlFlow::Plain;
+                let passes = AssemblerSpec { convergence_barriers: barriers, ..request.passes };
+                cleaned.add(&clean_up(Arc::make_mut(&mut func), passes, most, has_shared));
             }
             if func.indirect && !indirect {
                 // It may call whatever has its address in memory or in a register somewhere.

@@ -93,6 +93,7 @@ fn lanes(inst: &Inst) -> Lanes {
     }
     let whole = !ty.is_float();
     match inst.form.root {
+        Root::Mad if inst.form.mods.shifted => Lanes::Integer,
         Root::Mul | Root::Mad | Root::Fma if ty != ScalarType::F64 => Lanes::Multiplier,
         Root::Add | Root::Sub if ty == ScalarType::F32 => Lanes::Multiplier,
         // Constants and copies are products too (IMAD.MOV).

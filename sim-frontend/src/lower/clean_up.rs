@@ -6,15 +6,19 @@
 //! (available expressions), so that it does not matter how often a register is written.
 
 use super::balance::balance;
-use super::combine::combine;
+use super::combine::{begin_copies, combine};
+use super::conditions::conditions;
 use super::constants::{begin, constants};
+use super::convergence::converge;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
+use super::narrow::narrow;
 use super::predicate::predicate;
 use super::scale::scale;
 use super::schedule::schedule;
 use super::select::select;
 use super::straighten::straighten;
+use super::unmasked::unmask;
 use super::unroll::unroll;
 use super::widen::widen;
 use super::work::count;
@@ -29,8 +33,9 @@ const OFFSETS: std::ops::Range<i64> = -(1 << 23)..1 << 23;
 /// Passes over a function at most: each finds what the one before made possible.
 const PASSES: u32 = 8;
 
-/// Cleans a function up. `most`: registers of a thread that the bounds of the kernel leave.
-pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32) -> CleanUp {
+/// Cleans a function up. `most`: registers of a thread that the bounds of the kernel leave; `has_shared`: it names variables of shared
+/// memory.
+pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32, has_shared: bool) -> CleanUp {
     let count = |func: &Func| func.blocks.iter().map(|block| block.all().count() as u32).sum();
     let before = count(func);
     let mut done = CleanUp { before, after: before, ..CleanUp::default() };
@@ -39,7 +44,12 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32) -> CleanUp {
         return done;
     }
     done.jumps = straighten(func, true);
+    done.copies += conditions(func);
     settle(func, passes, &mut done);
+    done.narrowed = if passes.narrow { narrow(func) } else { 0 };
+    if done.narrowed > 0 {
+        settle(func, passes, &mut done);
+    }
     done.guarded = predicate(func, passes.predicate);
     if done.guarded > 0 {
         straighten(func, true);
@@ -64,10 +74,16 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32) -> CleanUp {
     if done.filled > 0 {
         remove_dead(func);
     }
-    done.ordered = if passes.schedule { schedule(func, passes.uniform_registers, most) } else { 0 };
+    done.ordered = match passes.schedule {
+        true => schedule(func, passes.reserved_registers, passes.uniform_registers, most),
+        false => 0,
+    };
+    unmask(func);
     done.atomics = combine(func, passes.combine_atomics);
     done.balanced = if passes.balance { balance(func) } else { 0 };
-    begin(func, passes.prologue);
+    begin_copies(func, passes.loads_before_copies);
+    done.barriers = if passes.convergence_barriers { converge(func) } else { 0 };
+    begin(func, passes.prologue, if has_shared { passes.shared_window } else { 0 });
     done.after = count(func);
     done
 }

@@ -1,11 +1,12 @@
 //! Where constants and parameters lie. An instruction of machine code has room for one immediate or one word of constant
 //! memory; PTX gives it as many as it likes. What finds no room is moved to a register first. From compute capability 9.0 on,
 //! instructions name no constant memory: parameters are loaded, into uniform registers (ULDC) or those of the thread (LDC).
-//! Such registers are filled where they are needed, those for a loop in front of it.
+//! Registers of the thread are filled where they are needed, in loops too, uniform ones in front of a loop (code of ptxas 12.9 for
+//! sm_80 and sm_90).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cfg::{Dominance, Graph, components};
+use super::cfg::{Dominance, Graph, components, natural_loops};
 use super::clean_up::parameter;
 use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
 use super::tf4_access_sizes;
@@ -16,11 +17,11 @@ use crate::isa::Root;
 use crate::program::{Extra, OpClass, Text};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
-/// Registers of a thread that are filled in front of a loop, at the most. Others are filled within it.
-const AROUND_A_LOOP: u32 = 8;
-
-/// The same of uniform registers: a warp has 63.
+/// Words of uniform registers that are filled in front of a loop, at the most: a warp has 63.
 const UNIFORM_AROUND_A_LOOP: u32 = 48;
+
+/// Blocks in which a constant is filled that are looked at for another, at the most.
+const COMPARED: usize = 8;
 
 /// A constant in a register: where it is filled, what it is, and in which kind of register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,16 +54,19 @@ impl Constant {
     }
 }
 
-/// What a kernel begins with besides its own instructions: the stack pointer, and what else lies in uniform registers. Nothing
-/// reads it here.
-pub fn begin(func: &mut Func, instructions: u32) {
+/// What a kernel begins with besides its own instructions: the stack pointer, and what else lies in uniform registers; then as many
+/// for the `window` of shared memory, the first of which reads a number of the block. Nothing reads it here.
+pub fn begin(func: &mut Func, instructions: u32, window: u32) {
     if !func.entry || func.injected_by_hand {
         return;
     }
     let line = func.blocks.first().and_then(|block| block.all().next()).map_or(0, |inst| inst.line);
-    for _ in 0..instructions {
+    let computes = (1..window).map(|_| "base of shared memory");
+    let first = computes.chain((0..instructions + window.min(1)).map(|_| "mov"));
+    for text in first {
         let reg = func.register(Width::Word, true);
-        func.blocks[0].insts.insert(0, fill(reg, Constant::Immediate { bits: 0, wide: false }, line));
+        let fill = fill(reg, Constant::Immediate { bits: 0, wide: false }, line);
+        func.blocks[0].insts.insert(0, Inst { text: Text::Made(text), ..fill });
     }
 }
 
@@ -124,7 +128,7 @@ pub fn constants(func: &mut Func, way: ConstantOperands) -> u32 {
     made
 }
 
-/// The operands that are registers filled with constants, in the order of the text.
+/// The operands that are registers filled with constants, those of a block behind those of the blocks that lead to it.
 fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
     let mut found = Vec::new();
     for (block, b) in func.blocks.iter().zip(0..) {
@@ -139,35 +143,67 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
     let graph: Graph = func.blocks.iter().map(|block| block.successors()).collect();
     let dominance = Dominance::new(&graph, 0);
     let homes = homes(&graph, &dominance);
-    // Immediates are moved once for all blocks that read them, parameters for each: the nearest block that leads to all.
-    let mut shared: BTreeMap<Constant, usize> = BTreeMap::new();
-    for (b, _, (_, constant, _)) in &found {
-        if matches!(constant, Constant::Immediate { .. }) && dominance.number[*b] != usize::MAX {
-            let before = *shared.entry(*constant).or_insert(*b);
-            shared.insert(*constant, dominance.common(before, *b));
+    let within = innermost(&graph);
+    // Registers of a thread are filled once for all blocks of one loop that read them: in the nearest block that leads to all.
+    let mut shared: BTreeMap<(Constant, usize), usize> = BTreeMap::new();
+    for (b, _, (_, constant, uniform)) in &found {
+        if !uniform && dominance.number[*b] != usize::MAX {
+            let before = *shared.entry((*constant, within[*b])).or_insert(*b);
+            shared.insert((*constant, within[*b]), dominance.common(before, *b));
         }
     }
-    // What is filled elsewhere than where it is read, and by block how many words of a thread and of the warp those are.
-    let mut in_front: BTreeSet<Need> = BTreeSet::new();
-    let mut words: BTreeMap<usize, [u32; 2]> = BTreeMap::new();
+    // Uniform ones that a block fills serve those it leads to: by constant the blocks, the newest last.
+    let mut filled: BTreeMap<Constant, Vec<usize>> = BTreeMap::new();
+    // By block: words of the warp that are filled there for others.
+    let mut words: BTreeMap<usize, u32> = BTreeMap::new();
     let mut uses = Vec::new();
+    found.sort_by_key(|(b, i, _)| (dominance.number[*b], *i));
     for (b, i, (slot, constant, uniform)) in found {
-        let home = homes[shared.get(&constant).copied().unwrap_or(b)];
-        let mut need = Need { block: home, constant, uniform };
-        if need.block != b && !in_front.contains(&need) {
-            let most = if uniform { UNIFORM_AROUND_A_LOOP } else { AROUND_A_LOOP };
-            let taken = &mut words.entry(need.block).or_default()[usize::from(uniform)];
+        let mut block = b;
+        if !uniform {
+            block = shared.get(&(constant, within[b])).copied().unwrap_or(b);
+            // Not in a loop on the way.
+            while within[block] != within[b] {
+                count(1);
+                let Some(before) = dominance.idom[block] else { break };
+                block = before;
+            }
+        } else if dominance.number[b] != usize::MAX {
+            let home = homes[b];
+            let blocks = filled.entry(constant).or_default();
             let own = constant.width().words();
-            if *taken + own <= most {
-                *taken += own;
-                in_front.insert(need);
+            count(1);
+            if let Some(from) = blocks.iter().rev().take(COMPARED).find(|from| dominance.dominates(**from, b))
+            {
+                block = *from;
             } else {
-                need.block = b;
+                let taken = words.entry(home).or_default();
+                if home != b && *taken + own <= UNIFORM_AROUND_A_LOOP {
+                    *taken += own;
+                    block = home;
+                }
+                blocks.push(block);
             }
         }
-        uses.push(Use { block: b, inst: i, slot, need });
+        uses.push(Use { block: b, inst: i, slot, need: Need { block, constant, uniform } });
     }
     uses
+}
+
+/// By block: the header of the innermost loop around it, `usize::MAX` outside of all. Where loops cannot be told, each block is
+/// one.
+fn innermost(graph: &Graph) -> Vec<usize> {
+    let Ok(loops) = natural_loops(graph, 0) else { return (0..graph.len()).collect() };
+    let mut within = vec![usize::MAX; graph.len()];
+    for own in loops {
+        for block in own.nodes {
+            count(1);
+            if within[block] == usize::MAX {
+                within[block] = own.header;
+            }
+        }
+    }
+    within
 }
 
 /// Parameters that a register holds from a place of the first block on, as other operations read it.
@@ -208,8 +244,11 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
     if inst.class != OpClass::Data || spans(inst.form.root) {
         return out;
     }
-    let found = |slot: usize| Constant::of(inst.src[slot]).map(|constant| (slot, constant));
-    // The table of `lop3` is part of the operation.
+    // How far it is shifted is part of the operation, as is the table of `lop3`.
+    let shifted = |slot| slot == 1 && inst.form.mods.shifted;
+    let found = |slot: usize| {
+        Constant::of(inst.src[slot]).filter(|_| !shifted(slot)).map(|constant| (slot, constant))
+    };
     let operands = if inst.form.root == Root::Lop3 { 3 } else { inst.src.len() };
     let all = || (0..operands).filter_map(found);
     let is_parameter = |constant| matches!(constant, Constant::Parameter { .. });

@@ -27,27 +27,28 @@ const COMPARED: usize = 48;
 /// four iterations with 16, 12 and 48 loads first 8, 6 and 10 (accelerate_particles of HeCBench, nbody_half2, spmv).
 const STRETCHES: [usize; 3] = [36, 16, 8];
 
-/// Orders the instructions of every block; returns how many blocks have another order. `uniform`: words that are held
-/// elsewhere than in the registers of a thread; `most`: what a thread may have.
-pub fn schedule(func: &mut Func, uniform: u32, most: u32) -> u32 {
+/// Orders the instructions of every block; returns how many blocks have another order. `reserved`: words that a thread has besides;
+/// `uniform`: words that are held elsewhere than in the registers of a thread; `most`: what a thread may have.
+pub fn schedule(func: &mut Func, reserved: u32, uniform: u32, most: u32) -> u32 {
     if func.injected_by_hand {
         return 0;
     }
+    let full = WORDS - i64::from(reserved);
     // Without such words there is one limit.
-    let mut limits = vec![WORDS, WORDS + i64::from(uniform)];
+    let mut limits = vec![full, full + i64::from(uniform)];
     limits.dedup();
     let mut parts = parts(func);
-    let mut needed = WORDS;
+    let mut needed = full;
     for part in &mut parts {
         part.orders(&limits);
         needed = needed.max(part.orders.iter().map(|order| order.words).min().unwrap_or(0));
     }
-    needed = needed.min(i64::from(most).max(WORDS));
+    needed = needed.min(i64::from(most).max(full));
     let mut orders: Vec<Vec<usize>> =
         func.blocks.iter().map(|block| Vec::with_capacity(block.insts.len())).collect();
     for mut part in parts {
         // What one part of the function needs, the others may use.
-        if needed > WORDS {
+        if needed > full {
             part.orders(&[needed]);
         }
         // Of equals the first: the longest stretch, the fewest words.

@@ -1,8 +1,12 @@
 //! How NVIDIA's assembler selects instructions: what two instructions of PTX compute, one of machine code does where
 //! nothing else reads what lies between. `add`s of three operands (IADD3), logic of three (LOP3), comparisons combined with a
-//! predicate (ISETP, FSETP), and multiplications that take in shifts and additions (IMAD, LEA). Each but the first is an
-//! instruction of PTX too. Values stay what they were, to the bit.
+//! predicate (ISETP, FSETP), multiplications that take in shifts and additions (IMAD), and additions that take in shifts and
+//! extensions of 32 bits to 64 (LEA, LEA.HI.X). Each but the first and the last is an instruction of PTX too. Values stay what they
+//! were, to the bit.
 
+use rustc_hash::FxHashMap;
+
+use super::cfg::{Dominance, Graph};
 use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::Live;
 use super::work::count;
@@ -23,6 +27,7 @@ pub fn select(func: &mut Func, passes: AssemblerSpec) -> u32 {
     let fixed = func.fixed();
     let live = Live::new(func);
     let mut readers = Readers { of: vec![(0, NONE); func.regs.len()] };
+    let outer = Outer::of(func, passes);
     let mut places = Places { of: vec![(0, NONE); func.regs.len()], block: 0 };
     let mut fused = 0;
     for b in 0..func.blocks.len() {
@@ -33,17 +38,23 @@ pub fn select(func: &mut Func, passes: AssemblerSpec) -> u32 {
         let insts = &mut func.blocks[b].insts;
         let mut keep = vec![true; insts.len()];
         for u in 0..insts.len() {
-            while let Some((made, d)) = places.found(insts, &only, u, &func.regs, passes) {
-                let goes = only[d] == u as u32;
-                // What the one read that goes, the other reads now; where it stays, both do.
-                insts[d].for_reads(|reg| {
-                    let before = places.last(reg);
-                    if before != NONE && only[before as usize] == d as u32 {
-                        only[before as usize] = if goes { u as u32 } else { NONE };
-                    }
-                });
-                insts[u] = made;
-                keep[d] = !goes;
+            loop {
+                if let Some((made, d)) = places.found(insts, &only, u, &func.regs, passes) {
+                    let goes = only[d] == u as u32;
+                    // What the one read that goes, the other reads now; where it stays, both do.
+                    insts[d].for_reads(|reg| {
+                        let before = places.last(reg);
+                        if before != NONE && only[before as usize] == d as u32 {
+                            only[before as usize] = if goes { u as u32 } else { NONE };
+                        }
+                    });
+                    insts[u] = made;
+                    keep[d] = !goes;
+                } else if let Some(made) = outer.found(b, &insts[u], &func.regs, passes) {
+                    insts[u] = made;
+                } else {
+                    break;
+                }
                 fused += 1;
             }
             insts[u].for_writes(|reg| places.of[reg as usize] = (places.block, u as u32));
@@ -53,6 +64,88 @@ pub fn select(func: &mut Func, passes: AssemblerSpec) -> u32 {
         insts.retain(|_| keep.next().unwrap_or(true));
     }
     fused
+}
+
+/// What blocks give that lead to others, and that others may make again: products of twice the width, and extensions to 64 bits that
+/// become such.
+struct Outer {
+    /// By register: the block and the instruction that writes it, the only one.
+    givers: FxHashMap<Reg, (usize, Inst)>,
+    /// Where there are givers.
+    dominance: Option<Dominance>,
+}
+
+impl Outer {
+    fn of(func: &Func, passes: AssemblerSpec) -> Self {
+        let mut givers = FxHashMap::default();
+        if !passes.multiply_add
+            || func.blocks.len() < 2
+            || !func.blocks.iter().any(|b| b.insts.iter().any(gives))
+        {
+            return Self { givers, dominance: None };
+        }
+        // By register: instructions that write it, and the place of the last one.
+        let mut written: Vec<(u32, usize, usize)> = vec![(0, 0, 0); func.regs.len()];
+        for (b, block) in func.blocks.iter().enumerate() {
+            for (i, inst) in block.all().enumerate() {
+                count(1);
+                inst.for_writes(|reg| {
+                    let (times, ..) = written[reg as usize];
+                    written[reg as usize] = (times + 1, b, i);
+                });
+            }
+        }
+        for fixed in func.fixed().into_iter().flatten() {
+            written[fixed as usize].0 = 2;
+        }
+        let graph: Graph = func.blocks.iter().map(|block| block.successors()).collect();
+        let dominance = Dominance::new(&graph, 0);
+        let reached = |b: usize| dominance.number[b] != usize::MAX;
+        for (b, block) in func.blocks.iter().enumerate().filter(|(b, _)| reached(*b)) {
+            for (i, inst) in block.insts.iter().enumerate().filter(|(_, inst)| gives(inst)) {
+                let Operand::Reg(to) = inst.dst[0] else { continue };
+                // Whoever comes by it came by what it reads, and neither is written again before it is.
+                let mut kept = written[to as usize].0 == 1;
+                inst.for_reads(|reg| {
+                    let (times, block, place) = written[reg as usize];
+                    let before =
+                        if block == b { place < i } else { reached(block) && dominance.dominates(block, b) };
+                    kept &= times == 1 && before;
+                });
+                if kept {
+                    givers.insert(to, (b, inst.clone()));
+                }
+            }
+        }
+        Self { givers, dominance: Some(dominance) }
+    }
+
+    /// What an instruction of a block becomes with one of them.
+    fn found(&self, block: usize, user: &Inst, regs: &[Width], passes: AssemblerSpec) -> Option<Inst> {
+        let dominance = self.dominance.as_ref()?;
+        if user.class != OpClass::Data || dominance.number[block] == usize::MAX {
+            return None;
+        }
+        user.src.iter().enumerate().find_map(|(slot, operand)| {
+            let Operand::Reg(reg) = operand else { return None };
+            let (from, giver) = self.givers.get(reg)?;
+            if *from == block || !dominance.dominates(*from, block) {
+                return None;
+            }
+            let made = fuse(giver, user, slot, regs, passes)?;
+            (made.form.mods.half == Some(Half::Wide) && !made.form.mods.shifted).then_some(made)
+        })
+    }
+}
+
+/// A product of twice the width, or an extension from 32 bits to 64.
+fn gives(inst: &Inst) -> bool {
+    let wide = inst.form.root == Root::Mul && inst.form.mods.half == Some(Half::Wide);
+    inst.class == OpClass::Data
+        && inst.guard == PredOperand::Const(true)
+        && (wide || inst.form.root == Root::Cvt)
+        && inst.form.dst.bits() == 64
+        && matches!(inst.form.ty, ScalarType::S32 | ScalarType::U32)
 }
 
 /// By register: how often its value is read from a place on, two for more, and by which instruction.
@@ -144,17 +237,20 @@ impl Places {
             let alone =
                 giver.dst[1..].iter().all(|o| *o == Operand::None) && giver.pdst[1] == PredOperand::None;
             let made = (kept && alone).then(|| fuse(giver, user, slot, regs, passes))??;
-            // A product of twice the width is one operation, what it replaces two: it may be made several times.
-            let wide = made.form.mods.half == Some(Half::Wide);
-            (wide || only[d as usize] == u as u32).then_some((made, d as usize))
+            // A product of twice the width is one operation, what it replaces two, and a sum with a shift takes no more than one
+            // without: they may be made several times.
+            let again = made.form.mods.half == Some(Half::Wide) || made.form.mods.shifted || is_shift(giver);
+            (again || only[d as usize] == u as u32).then_some((made, d as usize))
         })
     }
 }
 
 /// What two instructions become, the second of which reads the result of the first in its operand `slot`.
 fn fuse(giver: &Inst, user: &Inst, slot: usize, regs: &[Width], passes: AssemblerSpec) -> Option<Inst> {
-    let logic =
-        || combine(giver, user, slot).or_else(|| logic(giver, user, slot)).or_else(|| sum(giver, user, slot));
+    let logic = || {
+        let one = combine(giver, user, slot).or_else(|| logic(giver, user, slot));
+        one.or_else(|| sum(giver, user, slot)).or_else(|| address(giver, user, slot, regs))
+    };
     let product = || shifted(giver, user, slot, regs).or_else(|| multiply(giver, user, slot));
     let product = passes.multiply_add.then(product).flatten();
     product.or_else(|| passes.three_inputs.then(logic).flatten())
@@ -189,6 +285,61 @@ fn sum(giver: &Inst, user: &Inst, slot: usize) -> Option<Inst> {
     form.mods.third = true;
     let [a, b, c] = operands;
     Some(made(user, form, [a, b, c, Operand::None, Operand::None], "add of three operands"))
+}
+
+/// `add` of what is shifted by a constant, or extended to 64 bits: a sum with a shift (LEA).
+fn address(giver: &Inst, user: &Inst, slot: usize, regs: &[Width]) -> Option<Inst> {
+    if slot > 1 || !is_sum(user, Root::Add) {
+        return None;
+    }
+    let other = user.src[1 - slot];
+    let bits = user.form.ty.bits();
+    let constant = |operand| match operand {
+        Operand::Const { bits, wide: false } => Some(bits),
+        _ => None,
+    };
+    let (mut form, by) = match (giver.form.root, giver.form.ty, constant(giver.src[1])) {
+        (Root::Shl, ScalarType::B64, Some(by @ 1..=31)) if bits == 64 => {
+            let mut form = Form::plain(Root::Mad, ScalarType::U64);
+            form.mods.half = Some(Half::Lo);
+            (form, Operand::Const { bits: 1 << by, wide: true })
+        }
+        (Root::Shl, ScalarType::B32, Some(by @ 1..=31)) if bits == 32 => {
+            (low(Root::Mad), Operand::Const { bits: 1 << by, wide: false })
+        }
+        (Root::Shr, ScalarType::U32 | ScalarType::B32, Some(by @ 1..=31)) if bits == 32 => {
+            let mut form = low(Root::Mad);
+            form.mods.half = Some(Half::Hi);
+            (form, Operand::Const { bits: 1 << (32 - by), wide: false })
+        }
+        (Root::Cvt, ty @ (ScalarType::S32 | ScalarType::U32), None) if bits == 64 && extends(giver, regs) => {
+            (wide(Root::Mad, ty), Operand::Const { bits: 1, wide: false })
+        }
+        _ => return None,
+    };
+    form.mods.shifted = true;
+    let src = [giver.src[0], by, other, Operand::None, Operand::None];
+    let fits = matches!(giver.src[0], Operand::Reg(_)) && one_constant(&[giver.src[0], other]);
+    fits.then(|| {
+        made(user, form, src, if bits == 64 { "add of 64 bits with a shift" } else { "add with a shift" })
+    })
+}
+
+/// A shift to the left by a constant.
+fn is_shift(inst: &Inst) -> bool {
+    inst.form.root == Root::Shl && matches!(inst.src[1], Operand::Const { .. })
+}
+
+/// A `cvt` of an integer of 32 bits to 64 that does nothing else.
+fn extends(inst: &Inst, regs: &[Width]) -> bool {
+    // It may read a wider register.
+    let word = matches!(inst.src[0], Operand::Reg(a) if regs[a as usize] == Width::Word);
+    inst.form.root == Root::Cvt
+        && inst.form.dst.bits() == 64
+        && inst.form.dst.is_integer()
+        && matches!(inst.form.ty, ScalarType::S32 | ScalarType::U32)
+        && inst.form.mods == crate::form::Modifiers::plain()
+        && word
 }
 
 /// What a bitwise operation of 32 bits makes of tables of its operands.
@@ -294,13 +445,7 @@ pub(super) fn power(inst: &Inst, most: u64) -> Option<Operand> {
 
 /// `shl` of a widened value, by a constant: `mul.wide`.
 fn shifted(giver: &Inst, user: &Inst, slot: usize, regs: &[Width]) -> Option<Inst> {
-    let widens = giver.form.root == Root::Cvt
-        && giver.form.dst.bits() == 64
-        && matches!(giver.form.ty, ScalarType::S32 | ScalarType::U32)
-        && giver.form.mods == crate::form::Modifiers::plain();
-    let Operand::Reg(a) = giver.src[0] else { return None };
-    // A `cvt` may read a wider register.
-    if !(widens && user.form.ty == ScalarType::B64 && slot == 0 && regs[a as usize] == Width::Word) {
+    if !(extends(giver, regs) && user.form.ty == ScalarType::B64 && slot == 0) {
         return None;
     }
     let by = power(user, 30)?;

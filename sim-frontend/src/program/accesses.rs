@@ -78,6 +78,8 @@ pub struct CopyOp {
     pub memory: MemoryOp,
     /// The shared address.
     pub to: SharedAddress,
+    /// Loads without an effect that the assembler puts in front of it.
+    pub loads_before: u8,
 }
 
 /// A bulk copy of `src[2]` bytes. `src[0]` and `imm` are the address in global memory, of a copy between blocks that of

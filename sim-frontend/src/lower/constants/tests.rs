@@ -74,27 +74,31 @@ fn loaded_parameters_take_no_register_where_an_instruction_has_room() {
 }
 
 #[test]
-fn registers_of_a_loop_are_filled_in_front_of_it() {
-    let body = |factors: std::ops::Range<u32>| {
-        let sums: String =
-            factors.map(|by| format!("mad.lo.u32 %r9, %r9, {}, {};\n", 1001 + by, 7 + by)).collect();
-        format!(
-            "mov.u32 %r9, %r1;\nL:\n{sums}add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r8;\n@%p1 bra L;\n{STORE}"
-        )
-    };
-    for (factors, around) in [(2, 2), (8, 8), (12, 8)] {
-        let program = made(&body(0..factors), ONE);
+fn registers_of_a_thread_are_filled_within_a_loop_and_uniform_ones_in_front_of_it() {
+    let sums: String =
+        (0..3).map(|by| format!("mad.lo.u32 %r9, %r9, {}, {};\n", 1001 + by, 7 + by)).collect();
+    // Two blocks of a loop that read the same, and one behind it.
+    let body = format!(
+        "mov.u32 %r9, %r1;\nL:\n{sums}setp.eq.u32 %p2, %r9, 5;\n@%p2 bra M;\n{sums}M:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r8;\n\
+         @%p1 bra L;\n{sums}{STORE}"
+    );
+    for way in [ONE, LOADED] {
+        let program = made(&body, way);
         let texts: Vec<String> = (0..program.ops.len() as u32).map(|pc| program.text(pc)).collect();
-        let products = texts.iter().position(|text| text.starts_with("mad")).expect("a product");
-        let is_fill = |text: &&String| *text == "mov";
-        assert_eq!(texts.iter().filter(is_fill).count() as u32, factors);
-        let within = texts[products..].iter().filter(is_fill).count() as u32;
-        assert!(within.abs_diff(factors - around) <= 1, "{texts:?}");
+        let back = texts.iter().rposition(|text| text.contains("bra L")).expect("a branch");
+        let head = program.ops[back].target as usize;
+        let places = |text: &str| -> Vec<usize> {
+            texts.iter().enumerate().filter(|(_, own)| *own == text).map(|(at, _)| at).collect()
+        };
+        let fills = places("mov");
+        let branch = texts.iter().position(|text| text.contains("bra M")).expect("a branch");
+        assert_eq!(fills.len(), 6, "{texts:?}");
+        assert!(fills[..3].iter().all(|at| (head..branch).contains(at)), "{texts:?}");
+        assert!(fills[3..].iter().all(|at| *at > back), "{texts:?}");
+        let loads = places("ld.param");
+        assert_eq!(loads.len(), usize::from(way == LOADED), "{texts:?}");
+        assert!(loads.iter().all(|at| *at < head), "{texts:?}");
     }
-    let around = roots(&body(0..1), LOADED);
-    let first = around.iter().position(|root| root == "mad").expect("a product");
-    assert!(around[..first].contains(&"ld".to_string()), "{around:?}");
-    assert!(!around[first..].contains(&"ld".to_string()), "{around:?}");
 }
 
 #[test]

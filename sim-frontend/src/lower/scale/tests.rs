@@ -8,6 +8,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     clean_up: true,
     parameters: false,
     constant_operands: crate::chip::ConstantOperands::Any,
+    narrow: false,
     three_inputs: false,
     multiply_add: false,
     wide_loads: false,
@@ -18,7 +19,10 @@ const NONE: AssemblerSpec = AssemblerSpec {
     balance: false,
     schedule: false,
     combine_atomics: crate::chip::CombineAtomics::None,
+    loads_before_copies: 0,
+    convergence_barriers: false,
     prologue: 0,
+    shared_window: 0,
     reserved_registers: 0,
     uniform_registers: 0,
 };

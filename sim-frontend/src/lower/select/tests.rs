@@ -67,6 +67,51 @@ fn operations_have_three_inputs() {
 }
 
 #[test]
+fn sums_take_in_shifts_and_extensions() {
+    assert_eq!(fused("shr.u32 %r4, %r1, 27;\nadd.s32 %r5, %r4, %r2;"), ["add with a shift"]);
+    assert_eq!(fused("shl.b64 %rd2, %rd1, 3;\nadd.s64 %rd5, %rd2, %rd1;"), ["add of 64 bits with a shift"]);
+    assert_eq!(fused("cvt.s64.s32 %rd2, %r1;\nadd.s64 %rd5, %rd1, %rd2;"), ["add of 64 bits with a shift"]);
+    // However many read it.
+    let twice =
+        "shl.b32 %r4, %r1, 4;\nadd.s32 %r5, %r4, %r2;\nadd.s32 %r6, %r4, %r3;\nst.global.u32 [%rd1+4], %r6;";
+    assert_eq!(fused(twice), ["mad.lo", "mad.lo"]);
+    let without = AssemblerSpec { multiply_add: false, ..ALL };
+    assert!(
+        left("shl.b32 %r4, %r1, 2;\nadd.s32 %r5, %r4, %r2;", without)
+            .contains(&"add with a shift".to_string())
+    );
+    for kept in [
+        "shr.s32 %r4, %r1, 27;\nadd.s32 %r5, %r4, %r2;",
+        "shr.u32 %r4, %r1, %r2;\nadd.s32 %r5, %r4, %r2;",
+        "shl.b64 %rd2, %rd1, 40;\nadd.s64 %rd5, %rd2, %rd1;",
+        "shl.b64 %rd2, %rd1, 3;\nsub.s64 %rd5, %rd1, %rd2;",
+        "cvt.s64.s16 %rd2, %r1;\nadd.s64 %rd5, %rd1, %rd2;",
+    ] {
+        assert!(!fused(kept).iter().any(|text| text.contains("with a shift")), "{kept}");
+    }
+}
+
+#[test]
+fn products_of_twice_the_width_are_made_again_in_other_blocks() {
+    let rounds = |begin: &str, step: &str| {
+        fused(&format!(
+            "{begin}\nmov.u64 %rd5, %rd1;\nmov.u32 %r6, %r2;\nL:\nst.global.u32 [%rd5], %r6;\n{step}\nadd.s32 %r6, %r6, %r3;\n\
+             setp.lt.s32 %p1, %r6, %r9;\n@%p1 bra L;"
+        ))
+    };
+    let has = |texts: &[String], text: &str| texts.iter().any(|own| own.starts_with(text));
+    let made = rounds("mul.wide.s32 %rd2, %r1, 4;", "add.s64 %rd5, %rd5, %rd2;");
+    assert!(has(&made, "mad.wide") && !has(&made, "mul.wide"), "{made:?}");
+    let made = rounds("cvt.s64.s32 %rd2, %r1;", "shl.b64 %rd3, %rd2, 3;\nadd.s64 %rd5, %rd5, %rd3;");
+    assert!(has(&made, "mad.wide") && !has(&made, "cvt"), "{made:?}");
+    // What it is made of has another value in the loop, or it is written there too.
+    let made = rounds("mul.wide.s32 %rd2, %r6, 4;", "add.s64 %rd5, %rd5, %rd2;");
+    assert!(!has(&made, "mad.wide"), "{made:?}");
+    let made = rounds("mul.wide.s32 %rd2, %r1, 4;", "add.s64 %rd5, %rd5, %rd2;\nadd.s64 %rd2, %rd2, 8;");
+    assert!(!has(&made, "mad.wide"), "{made:?}");
+}
+
+#[test]
 fn only_what_nobody_else_reads_is_taken_in() {
     // Read again, live behind the block, or made of what has changed since.
     assert_eq!(fused("add.s32 %r4, %r1, %r2;\nadd.s32 %r5, %r4, %r3;\nadd.s32 %r5, %r5, %r4;").len(), 2);

@@ -141,7 +141,7 @@ impl<'a> Translator<'_, 'a> {
             return;
         };
         memory.element_bytes = bytes as u8;
-        inst.extra = Extra::Copy(CopyOp { memory, to });
+        inst.extra = Extra::Copy(CopyOp { memory, to, loads_before: 0 });
         self.push(inst);
     }
 
