@@ -392,7 +392,8 @@ pub struct Modifiers {
     pub sat: bool,
     /// `add` of three operands, which only assemblers write.
     pub third: bool,
-    /// `mad` that shifts what it multiplies, or extends what it adds (LEA), which only assemblers write.
+    /// `mad` by a power of two that is a sum with a shift, to the left or, of `.hi`, to the right, or with an extension (LEA), which only
+    /// assemblers write.
     pub shifted: bool,
     /// `cvt` to `.tf32` whose low bits nothing reads, which only assemblers know.
     pub unmasked: bool,

@@ -11,7 +11,7 @@ pub struct Plan {
     /// Program address of the kernel's entry.
     pub entry: Pc,
     /// By instruction: where all paths from it meet first, within its function; [`NO_PC`] where
-    /// that is the function's end.
+    /// that is the function's end. Behind a wait for one another ([`Extra::Meets`]) that stands there.
     join: Vec<Pc>,
     /// By instruction: the first instruction of the next basic block in program order.
     block_end: Vec<Pc>,
@@ -50,7 +50,7 @@ impl Plan {
     }
 
     /// Where the paths from `pc` meet again: its immediate post-dominator, if that lies in its
-    /// function.
+    /// function, or what follows a wait there.
     pub fn join(&self, pc: Pc) -> Option<Pc> {
         self.join.get(pc as usize).copied().filter(|&join| join != NO_PC)
     }
@@ -145,6 +145,12 @@ impl Plan {
             inside[over] = true;
             if let Some(at) = join[block] {
                 inside[at] = true;
+                // They wait for one another there.
+                if let Some(&start) = starts.get(at)
+                    && matches!(program.ops[start as usize].extra, Extra::Meets)
+                {
+                    self.nesting[start as usize] += 1;
+                }
             }
             let mut open: Vec<usize> = graph[block].clone();
             while let Some(node) = open.pop() {

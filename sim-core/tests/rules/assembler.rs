@@ -84,8 +84,12 @@ fn instruction(numbers: &mut Numbers) -> String {
             let two = one(&["add.s64", "sub.u64", "mul.lo.u64", "and.b64", "or.b64", "xor.b64"]);
             let alone = one(&["not.b64", "neg.s64", "cvta.shared.u64", "cvta.to.shared.u64"]);
             let (by, sign) = (one(&["1", "31", "32", "40", "%r1"]), one(&["s32", "u32"]));
-            let (long, cut) =
-                (one(&["s64.s32", "u64.u32"]), one(&["s64.s16", "u64.u8", "s64.s32", "u64.u32"]));
+            let cuts = [
+                "s64.s16", "u64.u8", "s64.s32", "u64.u32", "u8.u64", "s8.s64", "u16.u64", "s16.s64",
+                "u8.u32", "s16.s32", "u16.s8",
+            ];
+            let (long, cut) = (one(&["s64.s32", "u64.u32"]), one(&cuts));
+            let less = one(&["u8.u32", "s8.s32", "u16.u32", "s16.s32", "u32.s32"]);
             one(&[
                 &format!("{two} %c{c}, %c{d}, {other};"),
                 &format!("{alone} %c{c}, %c{d};"),
@@ -96,6 +100,7 @@ fn instruction(numbers: &mut Numbers) -> String {
                 &format!("mad.lo.s64 %c{c}, %c{d}, {other}, %c{c};"),
                 &format!("cvt.{long} %c{c}, %r{s};"),
                 &format!("cvt.{cut} %c{c}, %c{d};"),
+                &format!("cvt.{less} %c{c}, %r{s};"),
                 &format!("mov.u64 %c{c}, {other};"),
                 &format!("ld.param.u64 %c{c}, [w];"),
             ])
@@ -358,6 +363,25 @@ fn random_programs_compute_the_same_after_all_passes() {
     let [fused, parameters, loads, filled, _, narrowed, barriers] = all;
     assert!(fused > 1000 && parameters > 500 && loads > 200 && filled > 1000, "{all:?}");
     assert!(narrowed > 1000 && barriers > 1000, "{all:?}");
+}
+
+/// Both parts of a warp wait where they meet.
+#[test]
+fn each_part_of_a_warp_executes_its_wait() {
+    let run = |limit: u32, convergence_barriers: bool| {
+        let body = format!(
+            "setp.lt.u32 %z, %lane, {limit};\n@!%z bra L;\nmad.lo.u32 %h, %h, 31, %r0;\nst.shared.u32 [%s], %h;\nL:\n"
+        );
+        let passes = AssemblerSpec { clean_up: true, convergence_barriers, ..AssemblerSpec::default() };
+        let (words, instructions, done) = results(&finish(&body), passes, false);
+        (words, instructions, done[6])
+    };
+    // Two warps; a barrier is set up once for each.
+    for (limit, waits) in [(16, 2), (32, 1), (0, 1)] {
+        let (plain, with) = (run(limit, false), run(limit, true));
+        assert_eq!((plain.0, plain.2, with.2), (with.0, 0, 1));
+        assert_eq!(with.1 - plain.1, 2 * (1 + waits), "{limit}");
+    }
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub fn begin_copies(func: &mut Func, loads: u32) {
             _ => None,
         });
         if let Some(first) = copies.next() {
-            first.loads_before = loads as u8;
+            first.loads_before = u8::try_from(loads).unwrap_or(u8::MAX);
         }
     }
 }

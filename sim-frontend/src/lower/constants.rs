@@ -62,7 +62,7 @@ pub fn begin(func: &mut Func, instructions: u32, window: u32) {
     }
     let line = func.blocks.first().and_then(|block| block.all().next()).map_or(0, |inst| inst.line);
     let computes = (1..window).map(|_| "base of shared memory");
-    let first = computes.chain((0..instructions + window.min(1)).map(|_| "mov"));
+    let first = computes.chain((0..instructions.saturating_add(window.min(1))).map(|_| "mov"));
     for text in first {
         let reg = func.register(Width::Word, true);
         let fill = fill(reg, Constant::Immediate { bits: 0, wide: false }, line);
@@ -152,6 +152,14 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
             shared.insert((*constant, within[*b]), dominance.common(before, *b));
         }
     }
+    // Not in a loop on the way.
+    for ((_, around), block) in &mut shared {
+        while within[*block] != *around {
+            count(1);
+            let Some(before) = dominance.idom[*block] else { break };
+            *block = before;
+        }
+    }
     // Uniform ones that a block fills serve those it leads to: by constant the blocks, the newest last.
     let mut filled: BTreeMap<Constant, Vec<usize>> = BTreeMap::new();
     // By block: words of the warp that are filled there for others.
@@ -162,12 +170,6 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
         let mut block = b;
         if !uniform {
             block = shared.get(&(constant, within[b])).copied().unwrap_or(b);
-            // Not in a loop on the way.
-            while within[block] != within[b] {
-                count(1);
-                let Some(before) = dominance.idom[block] else { break };
-                block = before;
-            }
         } else if dominance.number[b] != usize::MAX {
             let home = homes[b];
             let blocks = filled.entry(constant).or_default();

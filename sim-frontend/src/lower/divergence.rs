@@ -9,7 +9,7 @@ use super::liveness::{Lists, Live, RegSet};
 use super::work::count;
 use crate::program::OpClass;
 
-/// Blocks that are looked at for each block of the function, at most; beyond, every branch may divide a warp.
+/// Instructions that are looked at for each instruction of the function, at most; beyond, every branch may divide a warp.
 const MOST_STEPS: usize = 64;
 
 /// By block: its branch may divide a warp. `meets`: where the ways of a branch meet.
@@ -39,7 +39,8 @@ pub fn divergent_branches(func: &Func, graph: &Graph, meets: &[Option<usize>]) -
     let mut found = vec![false; func.blocks.len()];
     let mut seen = vec![usize::MAX; func.blocks.len()];
     let mut written = RegSet::new(func.regs.len());
-    let mut left = MOST_STEPS * func.blocks.len();
+    let insts: usize = func.blocks.iter().map(|block| 1 + block.insts.len()).sum();
+    let mut left = MOST_STEPS * insts;
     while let Some(reg) = open.pop() {
         if std::mem::replace(&mut divergent[reg as usize], true) {
             continue;
@@ -59,8 +60,9 @@ pub fn divergent_branches(func: &Func, graph: &Graph, meets: &[Option<usize>]) -
                 if at == meet || std::mem::replace(&mut seen[at], b) == b {
                     continue;
                 }
-                count(1);
-                let Some(fewer) = left.checked_sub(1) else {
+                let steps = 1 + func.blocks[at].insts.len();
+                count(steps);
+                let Some(fewer) = left.checked_sub(steps) else {
                     return (0..func.blocks.len()).map(branch).collect();
                 };
                 left = fewer;

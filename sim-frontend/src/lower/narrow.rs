@@ -1,6 +1,6 @@
 //! Integers of 64 bits of which only the low word is read. NVIDIA's assembler works on words: the upper one goes where nobody reads
-//! it, and its register with it. So it is with addresses of shared, local and constant memory, which are cut to 32 bits (PTX ISA,
-//! "Addresses as Operands"), and with what `cvt` cuts. What an operation gives in its low word depends on the low words of its
+//! it, and its register with it. So it is with addresses of shared, local and constant memory, of which it reads the low
+//! word (LDS, LDL and LDC have registers of 32 bits for them), and with what `cvt` cuts. What an operation gives in its low word depends on the low words of its
 //! operands alone, but for a shift to the right by 32 or more, which is one of the upper word of a product.
 
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
@@ -18,20 +18,28 @@ pub fn narrow(func: &mut Func) -> u32 {
     if func.injected_by_hand || !func.regs.contains(&Width::Pair) {
         return 0;
     }
-    high_words(func);
+    // Whatever else reads the register.
+    for inst in func.blocks.iter_mut().flat_map(|block| &mut block.insts) {
+        if is_word_access(inst)
+            && let Extra::Memory(facts) = &mut inst.extra
+        {
+            (facts.address_64, inst.opcode) = (false, None);
+        }
+    }
+    let upper = high_words(func);
     let wide = wide(func);
     let cut = |reg: Reg| func.regs[reg as usize] == Width::Pair && !wide[reg as usize];
     let is_cut: Vec<bool> = (0..func.regs.len() as Reg).map(cut).collect();
     if !is_cut.contains(&true) {
-        return 0;
+        return upper;
     }
     let of = |operand: &Operand| matches!(operand, Operand::Reg(reg) if is_cut[*reg as usize]);
-    let entry = func.entry;
-    let mut made = 0;
+    let params = parameters(func);
+    let mut made = upper;
     for inst in func.blocks.iter_mut().flat_map(|block| block.all_mut()) {
         count(1);
         if of(&inst.dst[0]) {
-            made += u32::from(give_word(inst, entry));
+            made += u32::from(give_word(inst, params));
         } else if reads_low_word(inst, 0) && of(&inst.src[0]) {
             take_word(inst);
         }
@@ -56,7 +64,7 @@ fn wide(func: &Func) -> Vec<bool> {
     let mut takes: Vec<(u32, u32)> = Vec::new();
     for inst in func.blocks.iter().flat_map(|block| block.all()) {
         count(1);
-        let word = word(inst, func.entry);
+        let word = word(inst, parameters(func));
         for operand in inst.destinations() {
             open.extend(pair(operand).filter(|_| word.is_none()));
         }
@@ -81,16 +89,26 @@ fn wide(func: &Func) -> Vec<bool> {
     wide
 }
 
-/// An operand of 64 bits of which an instruction reads the low word, whatever it gives.
-fn reads_low_word(inst: &Inst, slot: usize) -> bool {
+/// Bytes of the parameters that a function loads from constant memory.
+fn parameters(func: &Func) -> u32 {
+    if func.entry { func.param_bytes } else { 0 }
+}
+
+/// An access whose address has 32 bits.
+fn is_word_access(inst: &Inst) -> bool {
+    let access = matches!(inst.class, OpClass::Load | OpClass::Store | OpClass::Atomic);
     match &inst.extra {
         Extra::Memory(facts) => {
-            let access = matches!(inst.class, OpClass::Load | OpClass::Store | OpClass::Atomic);
             let word = matches!(facts.space, StateSpace::Shared | StateSpace::Local | StateSpace::Const);
-            slot == 0 && access && word && facts.address_64 && !facts.cluster
+            access && word && !facts.cluster
         }
-        _ => slot == 0 && cuts(inst),
+        _ => false,
     }
+}
+
+/// An operand of 64 bits of which an instruction reads the low word, whatever it gives.
+fn reads_low_word(inst: &Inst, slot: usize) -> bool {
+    slot == 0 && (is_word_access(inst) || cuts(inst))
 }
 
 /// A conversion of integers that reads no upper word.
@@ -115,10 +133,13 @@ fn word_of(ty: ScalarType) -> Option<ScalarType> {
     }
 }
 
-/// The form of an instruction that gives the low word of its result alone, and its name; `None` where there is none.
-fn word(inst: &Inst, entry: bool) -> Option<(Form, &'static str)> {
+/// The form of an instruction that gives the low word of its result alone, and its name; `None` where there is none. `params`: bytes
+/// of the parameters that can be loaded so.
+fn word(inst: &Inst, params: u32) -> Option<(Form, &'static str)> {
     if let Extra::Memory(facts) = &inst.extra {
-        let whole = inst.class == OpClass::LoadParam && entry && facts.vector == 1;
+        // What lies beyond them is told where it is loaded.
+        let within = inst.imm >= 0 && inst.imm.saturating_add(8) <= i64::from(params);
+        let whole = inst.class == OpClass::LoadParam && within && facts.vector == 1;
         let whole = whole && (facts.element_bytes, facts.reg_bits) == (8, 64);
         let mut form = Form::plain(Root::Ld, ScalarType::B32);
         form.mods.space = inst.form.mods.space;
@@ -160,21 +181,22 @@ fn word(inst: &Inst, entry: bool) -> Option<(Form, &'static str)> {
         Root::Cvta if matches!(inst.form.ty, ScalarType::U64) => same("cvta of a low word"),
         Root::Mul => product(Root::Mul, "mul of low words"),
         Root::Mad => product(Root::Mad, "mad of low words"),
-        Root::Cvt if cuts(inst) && inst.form.ty.bits() >= 32 => {
+        Root::Cvt if cuts(inst) && inst.form.dst.bits() >= 32 && inst.form.ty.bits() >= 32 => {
             plain(Root::Mov, ScalarType::B32, "mov of a low word")
         }
+        // From or to less than a word.
         Root::Cvt if cuts(inst) => {
-            let ty = if inst.form.dst.is_signed() { ScalarType::S32 } else { ScalarType::U32 };
-            let form = Form { dst: ty, dst_reg: 32, src_reg: inst.form.src_reg.min(32), ..inst.form };
-            Some((form, "cvt to a low word"))
+            let Form { dst, ty, src_reg, .. } = inst.form;
+            let (dst, ty) = (word_of(dst).unwrap_or(dst), word_of(ty).unwrap_or(ty));
+            Some((Form { dst, ty, dst_reg: 32, src_reg: src_reg.min(32), ..inst.form }, "cvt to a low word"))
         }
         _ => None,
     }
 }
 
 /// An instruction gives the low word of what it gave.
-fn give_word(inst: &mut Inst, entry: bool) -> bool {
-    let Some((form, text)) = word(inst, entry) else { return false };
+fn give_word(inst: &mut Inst, params: u32) -> bool {
+    let Some((form, text)) = word(inst, params) else { return false };
     (inst.form, inst.opcode, inst.text) = (form, None, Text::Made(text));
     if let Extra::Memory(_) = inst.extra {
         inst.extra = Extra::Memory(tf4_access_sizes::facts(&form, StateSpace::Param, 32, false));
@@ -193,7 +215,7 @@ fn give_word(inst: &mut Inst, entry: bool) -> bool {
 fn take_word(inst: &mut Inst) {
     inst.opcode = None;
     match &mut inst.extra {
-        Extra::Memory(facts) => facts.address_64 = false,
+        Extra::Memory(_) => {}
         _ if inst.form.dst.bits() >= 32 && inst.form.ty.bits() >= 32 && inst.form.dst_reg == 32 => {
             inst.form = Form::plain(Root::Mov, ScalarType::B32);
             inst.text = Text::Made("mov of a low word");
@@ -206,25 +228,27 @@ fn take_word(inst: &mut Inst) {
 }
 
 /// Divisions by constants: what is shifted to the right by 32 or more is the upper word of a product. It is taken as such where the
-/// product is made in the same block and nothing but conversions read what is shifted.
-fn high_words(func: &mut Func) {
+/// product is made in the same block, nothing but the shift reads it, and nothing but conversions what is shifted; returns how many.
+fn high_words(func: &mut Func) -> u32 {
     let shifts = |inst: &Inst| {
         let long = matches!(inst.form.ty, ScalarType::U64 | ScalarType::B64);
         let by = matches!(inst.src[1], Operand::Const { bits: 32..=63, .. });
         long && by && inst.class == OpClass::Data && inst.form.root == Root::Shr
     };
     if !func.blocks.iter().flat_map(|block| &block.insts).any(shifts) {
-        return;
+        return 0;
     }
     // By register: something reads its upper word, or it is written more than once.
     let mut stays = vec![false; func.regs.len()];
     let mut written = vec![false; func.regs.len()];
+    let mut reads = vec![0u32; func.regs.len()];
     for reg in func.fixed().into_iter().flatten() {
         stays[reg as usize] = true;
     }
     for inst in func.blocks.iter().flat_map(|block| block.all()) {
         count(1);
         inst.for_writes(|reg| stays[reg as usize] |= std::mem::replace(&mut written[reg as usize], true));
+        inst.for_reads(|reg| reads[reg as usize] += 1);
         for (slot, operand) in inst.sources().enumerate() {
             if let Operand::Reg(reg) = operand
                 && !reads_low_word(inst, slot)
@@ -236,6 +260,7 @@ fn high_words(func: &mut Func) {
     // By register: the block that wrote it last, and where in it.
     let mut last: Vec<(usize, usize)> = vec![(usize::MAX, 0); func.regs.len()];
     let mut words = vec![false; func.regs.len()];
+    let mut made = 0;
     for b in 0..func.blocks.len() {
         let mut insts = std::mem::take(&mut func.blocks[b].insts);
         let mut before: Vec<(usize, Inst)> = Vec::new();
@@ -247,6 +272,7 @@ fn high_words(func: &mut Func) {
                 && insts[i].guard == PredOperand::Const(true)
                 && let (Operand::Reg(to), Operand::Reg(from)) = (insts[i].dst[0], insts[i].src[0])
                 && !stays[to as usize]
+                && reads[from as usize] == 1
                 && let Some(at) = in_block(from)
                 && is_product(&insts[at])
                 // Its factors are still there.
@@ -271,6 +297,7 @@ fn high_words(func: &mut Func) {
                     *bits -= 32;
                 }
                 words[to as usize] = true;
+                made += 1;
             }
             insts[i].for_writes(|reg| last[reg as usize] = (b, i));
         }
@@ -295,6 +322,7 @@ fn high_words(func: &mut Func) {
             take_word(inst);
         }
     }
+    made
 }
 
 /// `mul.wide.u32` on all threads.

@@ -173,8 +173,8 @@ impl Kind {
             "ld" if [".param", ".const"].iter().any(|space| opcode.contains(space)) => Self::Constant,
             // What a pass made has no types in its text.
             "mov" if opcode == "mov" => Self::Special,
-            "mov" if text.contains("%tid") => Self::Thread,
-            "mov" if ["%ntid", "%ctaid", "%nctaid", "%laneid"].iter().any(|own| text.contains(own)) => {
+            "mov" if text.contains("%tid.") => Self::Thread,
+            "mov" if ["%ntid.", "%ctaid.", "%nctaid.", "%laneid"].iter().any(|own| text.contains(own)) => {
                 Self::Special
             }
             _ => Self::Other,

@@ -61,6 +61,10 @@ fn addresses_of_shared_and_local_memory_have_32_bits() {
         let Extra::Memory(facts) = &load.extra else { panic!("{space}") };
         assert_eq!(facts.address_64, wide, "{space}");
     }
+    // What is read wide elsewhere too.
+    let both = made(&format!("{}\nst.global.u64 [%rd1+8], %rd4;", sum("shared", "s")), true);
+    let load = both.ops.iter().find(|op| op.class == OpClass::Load).expect("a load");
+    assert!(matches!(&load.extra, Extra::Memory(facts) if !facts.address_64));
     // Through the generic address and back.
     let generic = "mul.wide.u32 %rd2, %r1, 4;\nmov.u64 %rd3, s;\ncvta.shared.u64 %rd4, %rd3;\nadd.s64 %rd5, %rd4, %rd2;\n\
                    cvta.to.shared.u64 %rd6, %rd5;\ncvt.u32.u64 %r2, %rd6;\nld.shared.u32 %r9, [%r2];";
@@ -97,6 +101,22 @@ fn an_upper_word_that_is_read_keeps_all_it_is_made_of() {
 }
 
 #[test]
+fn conversions_to_less_than_a_word_still_cut() {
+    let forms = |cvt: &str| {
+        let program =
+            made(&format!("cvt.{cvt} %rd2, %r1;\nadd.s64 %rd3, %rd2, %rd1;\ncvt.u32.u64 %r9, %rd3;"), true);
+        let form = program.ops.iter().map(|op| program.forms[usize::from(op.form)]);
+        form.filter(|form| form.root == crate::isa::Root::Cvt)
+            .map(|form| (form.dst.bits(), form.dst_reg))
+            .collect::<Vec<_>>()
+    };
+    for (cvt, bits) in [("u8.u32", 8), ("s16.s32", 16), ("u16.s8", 16), ("s64.s16", 32), ("u64.u8", 32)] {
+        assert_eq!(forms(cvt), [(bits, 32)], "{cvt}");
+    }
+    assert_eq!(forms("u64.u32"), []);
+}
+
+#[test]
 fn divisions_by_constants_take_the_upper_word_of_a_product() {
     let division = |by: &str, more: &str| {
         left(&format!(
@@ -107,6 +127,7 @@ fn divisions_by_constants_take_the_upper_word_of_a_product() {
     assert_eq!(division("32", "")[0], "mul.hi");
     let kept = ["mul.wide.u32 %rd2, %r1, -1431655765", "shr.u64 %rd3, %rd2, 31", "cvt.u32.u64 %r9, %rd3"];
     assert_eq!(division("31", ""), kept);
-    // A factor has another value by then.
+    // The product is read elsewhere, or a factor has another value by then.
+    assert_eq!(division("33", "st.global.u64 [%rd1+8], %rd2;\n").len(), 3);
     assert_eq!(division("33", "add.u32 %r1, %r1, 1;\nst.global.u32 [%rd1+4], %r1;\n").len(), 4);
 }
