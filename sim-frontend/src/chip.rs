@@ -177,10 +177,11 @@ pub struct AssemblerSpec {
     /// what is cut to 32 bits.
     #[serde(default)]
     pub narrow: bool,
-    /// Operations of three inputs are made of two of two inputs: additions, logic, comparisons with a predicate.
+    /// Operations of three inputs are made of two of two inputs: additions, logic, comparisons with a predicate; additions take
+    /// in shifts and extensions.
     #[serde(default)]
     pub three_inputs: bool,
-    /// Multiplications take in additions and shifts.
+    /// Multiplications take in additions and shifts; those of twice the width in other basic blocks too.
     #[serde(default)]
     pub multiply_add: bool,
     /// Branches around at most so many instructions become guards of theirs; in loops and behind other branches at most 8, with
@@ -225,7 +226,7 @@ pub struct AssemblerSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
     pub prologue: u32,
-    /// Instructions that a kernel with variables in shared memory begins with besides: from 9.0 on NVIDIA's assembler computes where
+    /// Instructions that a kernel that names variables of shared memory begins with besides: from 9.0 on NVIDIA's assembler computes where
     /// they lie from the rank of the block in its cluster.
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
@@ -248,7 +249,7 @@ pub enum ConstantOperands {
     /// As many constants as PTX names.
     #[default]
     Any,
-    /// One immediate or parameter; others are moved to registers first, those of a loop in front of it (compute capability 5.0).
+    /// One immediate or parameter; others are moved to registers first, within the loop that reads them (compute capability 5.0).
     One,
     /// As `one`, but parameters are loaded to uniform registers, or to those of the thread beside an immediate (9.0).
     Loaded,

@@ -217,4 +217,22 @@ mod tests {
         let order = [0, 2, 4, 5, 8].map(|pc| plan.priority(pc));
         assert!(order.is_sorted() && plan.priority(7) < plan.priority(8), "{order:?}");
     }
+
+    #[test]
+    fn parts_of_a_warp_meet_behind_their_waits() {
+        use sim_frontend::chip::AssemblerSpec;
+        use sim_frontend::diagnostic::Source;
+        use sim_frontend::load::{Assembler, Module};
+        // 0 mov, 1 setp, 2 bssy, 3 bra JOIN; 4 bar; 5 JOIN: bsync, 6 bar, 7 exit.
+        let text = ".version 3.0\n.target sm_20\n.address_size 64\n.visible .entry k()\n{\n.reg .u32 %a;\n\
+            .reg .pred %p;\nmov.u32 %a, %tid.x;\nsetp.eq.u32 %p, %a, 0;\n@%p bra JOIN;\nbar.sync 1;\nJOIN:\nbar.sync 0;\nexit;\n}\n";
+        let module = Module::build(&Source::new("t.ptx", text), false).expect("it is right");
+        let passes = AssemblerSpec { clean_up: true, convergence_barriers: true, ..AssemblerSpec::default() };
+        let assembler = Assembler { stack_bytes: 0, registers: 255, passes };
+        let program = module.program_for("k", &|_| None, ControlFlow::Plain, assembler).expect("it is right");
+        let plan = Plan::new(&program);
+        assert!(matches!(program.ops[5].extra, Extra::Meets));
+        assert_eq!((plan.join(3), plan.join(4), plan.join(5)), (Some(6), Some(6), Some(6)));
+        assert_eq!((3..8).map(|pc| plan.nesting(pc)).collect::<Vec<u32>>(), [0, 1, 1, 0, 0]);
+    }
 }

@@ -358,6 +358,36 @@ pub struct Loop {
     pub nodes: Vec<usize>,
 }
 
+/// Loops within loops, by their places in a list that [`natural_loops`] made; [`NO_LOOP`] for none.
+pub struct Around {
+    /// By node: the innermost loop around it.
+    pub node: Vec<usize>,
+    /// By loop: the next one around it.
+    pub inner: Vec<usize>,
+}
+
+/// Outside of all loops.
+pub const NO_LOOP: usize = usize::MAX;
+
+impl Around {
+    /// Those of a graph of `n` nodes.
+    pub fn new(loops: &[Loop], n: usize) -> Self {
+        let mut around = Self { node: vec![NO_LOOP; n], inner: vec![NO_LOOP; loops.len()] };
+        // Inner loops come first.
+        let mut last = vec![NO_LOOP; n];
+        for (l, own) in loops.iter().enumerate() {
+            for &node in &own.nodes {
+                count(1);
+                match std::mem::replace(&mut last[node], l) {
+                    NO_LOOP => around.node[node] = l,
+                    within => around.inner[within] = l,
+                }
+            }
+        }
+        around
+    }
+}
+
 /// Which nodes dominate which.
 pub struct Dominance {
     /// Nodes that are reachable from the root, in reverse post-order.

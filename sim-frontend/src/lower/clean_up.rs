@@ -6,10 +6,11 @@
 //! (available expressions), so that it does not matter how often a register is written.
 
 use super::balance::balance;
-use super::combine::{begin_copies, combine};
+use super::combine::combine;
 use super::conditions::conditions;
 use super::constants::{begin, constants};
 use super::convergence::converge;
+use super::copies::begin_copies;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::narrow::narrow;

@@ -1,6 +1,6 @@
 //! Atomics of which all threads of a warp name one address: NVIDIA's assembler combines their operands first, and one
 //! thread performs them. Which it combines, and how many instructions stand before and behind, was read from what
-//! ptxas 12.9 makes for sm_75, sm_80 and sm_90 of each kind. And what stands in front of asynchronous copies.
+//! ptxas 12.9 makes for sm_75, sm_80 and sm_90 of each kind.
 
 use sim_memory::vocabulary::{AtomicOp, ScalarType, StateSpace};
 
@@ -42,20 +42,6 @@ pub fn combine(func: &mut Func, way: CombineAtomics) -> u32 {
         }
     }
     combined
-}
-
-/// Puts `loads` loads without an effect (`@!PT LDS RZ, [RZ]`) in front of the first asynchronous copy of each basic block, as ptxas
-/// 12.9 does for sm_80 to sm_120.
-pub fn begin_copies(func: &mut Func, loads: u32) {
-    for block in &mut func.blocks {
-        let mut copies = block.insts.iter_mut().filter_map(|inst| match &mut inst.extra {
-            Extra::Copy(copy) => Some(copy),
-            _ => None,
-        });
-        if let Some(first) = copies.next() {
-            first.loads_before = u8::try_from(loads).unwrap_or(u8::MAX);
-        }
-    }
 }
 
 /// What matters of an atomic's operands.

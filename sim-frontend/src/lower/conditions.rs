@@ -43,12 +43,8 @@ pub fn conditions(func: &mut Func) -> u32 {
 fn condition(block: &Block, b: usize, last: &Last, guard: PredOperand) -> Option<PredOperand> {
     let at = |reg: Reg| Some(last[reg as usize]).filter(|(block, _)| *block == b).map(|(_, place)| place);
     let PredOperand::Reg(reg, negated) = guard else { return None };
-    let (tests, equal, value, compared) = {
-        let place = at(reg)?;
-        let test = &block.insts[place];
-        let (equal, value, compared) = test_of(test)?;
-        (place, equal, value, compared)
-    };
+    let tests = at(reg)?;
+    let (equal, value, compared) = test_of(&block.insts[tests])?;
     let place = at(value).filter(|place| *place < tests)?;
     let (predicate, inverse, [yes, no]) = selection(&block.insts[place])?;
     // Nothing wrote it since.

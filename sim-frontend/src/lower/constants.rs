@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cfg::{Dominance, Graph, components, natural_loops};
+use super::cfg::{Around, Dominance, Graph, components, natural_loops};
 use super::clean_up::parameter;
 use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
 use super::tf4_access_sizes;
@@ -143,7 +143,10 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
     let graph: Graph = func.blocks.iter().map(|block| block.successors()).collect();
     let dominance = Dominance::new(&graph, 0);
     let homes = homes(&graph, &dominance);
-    let within = innermost(&graph);
+    // Where loops cannot be told, each block is one.
+    let loops = natural_loops(&graph, 0).ok();
+    let within =
+        loops.map_or_else(|| (0..graph.len()).collect(), |loops| Around::new(&loops, graph.len()).node);
     // Registers of a thread are filled once for all blocks of one loop that read them: in the nearest block that leads to all.
     let mut shared: BTreeMap<(Constant, usize), usize> = BTreeMap::new();
     for (b, _, (_, constant, uniform)) in &found {
@@ -190,22 +193,6 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
         uses.push(Use { block: b, inst: i, slot, need: Need { block, constant, uniform } });
     }
     uses
-}
-
-/// By block: the header of the innermost loop around it, `usize::MAX` outside of all. Where loops cannot be told, each block is
-/// one.
-fn innermost(graph: &Graph) -> Vec<usize> {
-    let Ok(loops) = natural_loops(graph, 0) else { return (0..graph.len()).collect() };
-    let mut within = vec![usize::MAX; graph.len()];
-    for own in loops {
-        for block in own.nodes {
-            count(1);
-            if within[block] == usize::MAX {
-                within[block] = own.header;
-            }
-        }
-    }
-    within
 }
 
 /// Parameters that a register holds from a place of the first block on, as other operations read it.

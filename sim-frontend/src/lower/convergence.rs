@@ -4,7 +4,7 @@
 //! way for all threads need none, nor do those after which threads end. What waits is the policy's: here they are instructions
 //! that take their time.
 
-use super::cfg::{Dominance, Graph, dominators, natural_loops, reverse, reverse_post_order};
+use super::cfg::{Around, Dominance, Graph, NO_LOOP, dominators, natural_loops, reverse, reverse_post_order};
 use super::divergence::divergent_branches;
 use super::ir::{Func, Inst, PredOperand, Terminator};
 use super::work::count;
@@ -12,9 +12,6 @@ use crate::form::Form;
 use crate::isa::Root;
 use crate::program::{Extra, Text};
 use sim_memory::vocabulary::ScalarType;
-
-/// No loop.
-const NONE: usize = usize::MAX;
 
 /// Writes the instructions; returns how many barriers there are.
 pub fn converge(func: &mut Func) -> u32 {
@@ -27,19 +24,7 @@ pub fn converge(func: &mut Func) -> u32 {
     let dominance = Dominance::new(&graph, 0);
     let meets = meets(func, &graph);
     let divergent = divergent_branches(func, &graph, &meets);
-    // By block the innermost loop around it, by loop the next one around that.
-    let (mut inner, mut around) = (vec![NONE; graph.len()], vec![NONE; loops.len()]);
-    let mut outermost: Vec<usize> = vec![NONE; graph.len()];
-    for (l, own) in loops.iter().enumerate() {
-        for &block in &own.nodes {
-            count(1);
-            match outermost[block] {
-                NONE => inner[block] = l,
-                within => around[within] = l,
-            }
-            outermost[block] = l;
-        }
-    }
+    let around = Around::new(&loops, graph.len());
     // By block where threads meet: the one in front of all branches that end there.
     let mut fronts: Vec<Option<usize>> = vec![None; graph.len()];
     for (b, divergent) in divergent.iter().enumerate() {
@@ -58,12 +43,12 @@ pub fn converge(func: &mut Func) -> u32 {
             continue;
         }
         // Out of the loops that threads leave on the way.
-        let mut within = inner[front];
-        while within != NONE && loops[within].nodes.binary_search(&meet).is_err() {
+        let mut within = around.node[front];
+        while within != NO_LOOP && loops[within].nodes.binary_search(&meet).is_err() {
             count(1);
             let Some(before) = dominance.idom[loops[within].header] else { break };
             front = before;
-            within = around[within];
+            within = around.inner[within];
         }
         begins[front] += 1;
         ends[meet] = true;

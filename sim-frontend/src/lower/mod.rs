@@ -11,6 +11,7 @@ pub mod combine;
 pub mod conditions;
 pub mod constants;
 pub mod convergence;
+pub mod copies;
 pub mod divergence;
 pub mod fragments;
 pub mod ir;
