@@ -113,7 +113,7 @@ fn rows(name: &str, options: &str, tell: Progress<'_>) -> Result<(String, Vec<St
         "microbenchmarks" => {
             written(&microbenchmarks::study(&read::<MicrobenchmarkOptions, _>(options)?, tell)?)
         }
-        "registers" => written(&registers::study()?),
+        "registers" => written(&registers::study(None)?),
         "silicon" => {
             let (rows, not_compared) = silicon::study(&read::<SiliconOptions, _>(options)?, tell)?;
             return Ok((written(&rows)?, not_compared));

@@ -182,7 +182,7 @@ pub struct UndefinedReport {
     pub lanes: u64,
 }
 
-/// What a line of the PTX did; only where it is asked for.
+/// What a line of the PTX did, or what the assembler makes for it: one after the other; only where it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineReport {
     /// Entry of its program.

@@ -231,12 +231,22 @@ pub struct AssemblerSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 16))]
     pub shared_window: u32,
+    /// Registers of a thread are chosen by banks, even and odd ones: single words that are read together with a pair lie in odd
+    /// registers, as long as an SM is full of warps (compute capability 7.0). With `clean_up` alone registers are counted that the
+    /// programs of divisions, square roots and products hold, as before 7.0, where products are made of parts of 16 bits.
+    #[serde(default)]
+    pub register_banks: bool,
+    /// 32-bit registers of a thread with which an SM is full of warps: orders of instructions keep to it. NVIDIA's assembler keeps to 64
+    /// for 7.5, to 40 for 8.6, 8.9 and 12.0, to 32 for the others that ship; 0 stands for 32.
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 255))]
+    pub full_registers: u32,
     /// 32-bit registers that a thread has besides those that its program names.
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
     pub reserved_registers: u32,
     /// 32-bit values of a thread that are held elsewhere, as those that all threads of a warp share are in uniform registers: with
-    /// so many more than 32 live, orders of instructions are tried too.
+    /// so many more than `full_registers` live, orders of instructions are tried too.
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
     pub uniform_registers: u32,
@@ -251,7 +261,7 @@ pub enum ConstantOperands {
     Any,
     /// One immediate or parameter; others are moved to registers first, within the loop that reads them (compute capability 5.0).
     One,
-    /// As `one`, but parameters are loaded to uniform registers, or to those of the thread beside an immediate (9.0).
+    /// As `one`, but parameters and the sizes of blocks and grids are loaded to uniform registers, or to those of the thread beside an immediate (9.0).
     Loaded,
 }
 
@@ -289,9 +299,16 @@ impl AssemblerSpec {
         convergence_barriers: true,
         prologue: 0,
         shared_window: 0,
+        register_banks: true,
+        full_registers: 32,
         reserved_registers: 0,
         uniform_registers: 16,
     };
+
+    /// 32-bit registers of a thread with which an SM is full of warps.
+    pub fn full(&self) -> u32 {
+        if self.full_registers == 0 { 32 } else { self.full_registers }
+    }
 }
 
 /// Who shares a unit.

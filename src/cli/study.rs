@@ -62,6 +62,10 @@ pub struct PoliciesArgs {
 /// Options of `study registers`.
 #[derive(Args, Clone, Debug)]
 pub struct RegistersArgs {
+    /// Compares other kernels: a CSV file with the columns `file` (PTX, relative to the folder of the CSV file), `entry`, `arch` (75
+    /// for sm_75), `registers` and `spill_bytes` (`spill stores`), as `ptxas -v` prints them. Default: the kernels of the workloads.
+    #[arg(long, value_name = "FILE")]
+    pub table: Option<PathBuf>,
     /// Prints a JSON list instead of a table.
     #[arg(long)]
     pub json: bool,

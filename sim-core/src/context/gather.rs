@@ -176,29 +176,28 @@ impl Context {
 }
 
 impl Context {
-    /// Counts by PTX line, by kernel in the order of first issue.
+    /// Counts by PTX line, by kernel in the order of first issue: what is written there, then what the assembler makes for it.
     pub(super) fn lines(&self) -> Vec<LineReport> {
         let mut out = Vec::new();
         for (code, counts) in &self.profile {
             let program = &code.program;
             let base = program.base.as_ref().unwrap_or(program);
-            let mut lines: BTreeMap<u32, (OpCounts, u64, u32)> = BTreeMap::new();
-            let mut texts: BTreeMap<u32, Vec<(Text, u32)>> = BTreeMap::new();
+            let mut lines: BTreeMap<Place, (OpCounts, u64, u32)> = BTreeMap::new();
+            let mut texts: BTreeMap<Place, Vec<(Text, u32)>> = BTreeMap::new();
             let mut awaited = Awaited::new(base);
-            let mut waits_for: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-            let mut machine: BTreeMap<u32, BTreeMap<UnitClass, u64>> = BTreeMap::new();
+            let mut waits_for: BTreeMap<Place, BTreeSet<u32>> = BTreeMap::new();
+            let mut machine: BTreeMap<Place, BTreeMap<UnitClass, u64>> = BTreeMap::new();
             for (pc, (counts, info)) in counts.iter().zip(&program.info).enumerate() {
                 // Injected operations stand for the next one of the text.
-                let line = match info.injected {
-                    true => base.info.get(info.base_pc as usize).map_or(0, |info| info.line),
-                    false => info.line,
-                };
+                let of = if info.injected { base.info.get(info.base_pc as usize) } else { Some(info) };
+                let place = of.map_or((0, None), |info| (info.line, made(info.text)));
                 if counts.reasons[MEMORY] > 0 {
                     let loads = awaited.loads_before(info.base_pc);
                     let loads = loads.iter().map(|pc| base.info[*pc as usize].line).filter(|line| *line > 0);
-                    waits_for.entry(line).or_default().extend(loads);
+                    waits_for.entry(place).or_default().extend(loads);
                 }
-                let (sum, injected, first) = lines.entry(line).or_insert((OpCounts::default(), 0, pc as u32));
+                let (sum, injected, first) =
+                    lines.entry(place).or_insert((OpCounts::default(), 0, pc as u32));
                 if info.injected {
                     *injected += counts.issues;
                     sum.add(&OpCounts {
@@ -207,7 +206,7 @@ impl Context {
                         ..OpCounts::default()
                     });
                 } else {
-                    let written = texts.entry(line).or_default();
+                    let written = texts.entry(place).or_default();
                     if written.iter().all(|(text, _)| *text != info.text) {
                         written.push((info.text, pc as u32));
                     }
@@ -219,27 +218,28 @@ impl Context {
                     let operations = counts.issues * u64::from(op.machine_operations);
                     if operations > 0 {
                         let class = UnitClass::ALL[usize::from(op.unit)];
-                        *machine.entry(line).or_default().entry(class).or_default() += operations;
+                        *machine.entry(place).or_default().entry(class).or_default() += operations;
                     }
                 }
             }
-            let mut waits_for = |line| waits_for.remove(&line).into_iter().flatten().collect();
-            for (line, (sum, injected, pc)) in lines.into_iter().filter(|(_, (sum, n, _))| sum.issues + n > 0)
+            let mut waits_for = |place| waits_for.remove(&place).into_iter().flatten().collect();
+            for (place, (sum, injected, pc)) in
+                lines.into_iter().filter(|(_, (sum, n, _))| sum.issues + n > 0)
             {
                 out.push(LineReport {
                     kernel: program.entry.to_string(),
-                    line,
-                    text: all_of(program, pc, texts.get(&line).map_or(&[], Vec::as_slice)),
+                    line: place.0,
+                    text: all_of(program, pc, texts.get(&place).map_or(&[], Vec::as_slice)),
                     source_line: program.info[pc as usize].loc.map(|(_, line)| line),
                     source_file: program.info[pc as usize].loc.map(|(file, _)| file),
                     issues: sum.issues,
-                    machine_operations: machine.remove(&line).unwrap_or_default(),
+                    machine_operations: machine.remove(&place).unwrap_or_default(),
                     injected,
                     executing_lanes: sum.executing,
                     active_lanes: sum.active,
                     waited: sum.waited,
                     waits: STATES.into_iter().zip(sum.reasons).filter(|(_, cycles)| *cycles > 0).collect(),
-                    waits_for: waits_for(line),
+                    waits_for: waits_for(place),
                     asked: (sum.asked.accesses > 0).then_some(sum.asked),
                     conflict_cycles: sum.conflict_cycles,
                 });
@@ -283,6 +283,17 @@ pub(super) fn add_undefined(reports: &mut [KernelReport], counted: BTreeMap<(u32
                 report.undefined_values.insert(at, own);
             }
         }
+    }
+}
+
+/// A line, and what the assembler makes for it.
+type Place = (u32, Option<&'static str>);
+
+/// What an instruction is that is not written.
+fn made(text: Text) -> Option<&'static str> {
+    match text {
+        Text::Written(_) => None,
+        Text::Made(text) => Some(text),
     }
 }
 

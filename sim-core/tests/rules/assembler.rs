@@ -201,7 +201,7 @@ fn kernel(seed: u64) -> String {
 }
 
 /// A kernel of loops of one block that count: up or down, by one or more, to a constant or to what a register holds, for the
-/// same number of iterations in all threads or not, and near the least and greatest numbers too.
+/// same number of iterations in all threads or not, and near the least and greatest numbers too, of those with a sign or without.
 fn kernel_of_loops(seed: u64) -> String {
     let numbers = &mut Numbers::new(seed);
     let mut body = String::new();
@@ -244,6 +244,21 @@ fn kernel_of_loops(seed: u64) -> String {
             Some(before) => before,
             None => numbers.below(100) as i32,
         };
+        // Numbers without a sign are in the order of those with one, from zero on.
+        let unsigned = numbers.below(3) == 0;
+        let place = |number: i32| match unsigned {
+            true => number.wrapping_sub(i32::MIN).to_string(),
+            false => number.to_string(),
+        };
+        let (ty, cmp) = match (unsigned, cmp) {
+            (true, "lt") if numbers.below(2) == 0 => ("u32", "lo"),
+            (true, "le") if numbers.below(2) == 0 => ("u32", "ls"),
+            (true, "gt") if numbers.below(2) == 0 => ("u32", "hi"),
+            (true, "ge") if numbers.below(2) == 0 => ("u32", "hs"),
+            (true, other) => ("u32", other),
+            (false, other) => ("s32", other),
+        };
+        let start = place(start);
         let _ = match way > 0 && !near_an_end && numbers.below(2) == 0 {
             true => writeln!(body, "mad.lo.s32 %i, %own_number, {}, {start};", -step),
             false => writeln!(body, "mov.u32 %i, {start};"),
@@ -253,15 +268,15 @@ fn kernel_of_loops(seed: u64) -> String {
             _ => format!("sub.s32 %i, %i, {};", -step),
         };
         let last = match numbers.below(2) {
-            0 => limit.to_string(),
+            0 => place(limit),
             _ => {
-                let _ = writeln!(body, "mov.u32 %e, {limit};\nadd.u32 %e, %e, %zero;");
+                let _ = writeln!(body, "mov.u32 %e, {};\nadd.u32 %e, %e, %zero;", place(limit));
                 "%e".to_string()
             }
         };
         let _ = writeln!(
             body,
-            "L{block}:\n{inside}{count}\nmad.lo.u32 %h, %h, 31, %i;\nsetp.{cmp}.s32 %z, %i, {last};\n@%z bra L{block};"
+            "L{block}:\n{inside}{count}\nmad.lo.u32 %h, %h, 31, %i;\nsetp.{cmp}.{ty} %z, %i, {last};\n@%z bra L{block};"
         );
     }
     finish(&body)
@@ -407,17 +422,22 @@ fn random_loops_compute_the_same_unrolled() {
 #[test]
 fn limits_that_are_reached_count_as_those_that_are_not() {
     let run = |step: i32, cmp: &str, limit: i32| {
+        // Those without a sign count from 20 on.
+        let start = if cmp.ends_with(".u32") { 20 } else { 0 };
         let text = finish(&format!(
-            "mov.u32 %i, 0;\nL0:\nmad.lo.u32 %h, %h, 31, %i;\nadd.s32 %i, %i, {step};\nsetp.{cmp}.s32 %z, %i, {limit};\n\
-             @%z bra L0;"
+            "mov.u32 %i, {start};\nL0:\nmad.lo.u32 %h, %h, 31, %i;\nadd.s32 %i, %i, {step};\nsetp.{cmp} %z, %i, {};\n\
+             @%z bra L0;",
+            start + limit
         ));
         let (words, instructions, done) = results(&text, ALL, true);
         assert_eq!(done[4], 1);
         (words, instructions)
     };
     for times in 0..10 {
-        assert_eq!(run(1, "le", times), run(1, "lt", times + 1), "{times}");
-        assert_eq!(run(-1, "ge", -times), run(-1, "gt", -times - 1), "{times}");
+        assert_eq!(run(1, "le.s32", times), run(1, "lt.s32", times + 1), "{times}");
+        assert_eq!(run(-1, "ge.s32", -times), run(-1, "gt.s32", -times - 1), "{times}");
+        assert_eq!(run(1, "ls.u32", times), run(1, "lo.u32", times + 1), "{times}");
+        assert_eq!(run(-1, "ge.u32", -times), run(-1, "hi.u32", -times - 1), "{times}");
     }
 }
 

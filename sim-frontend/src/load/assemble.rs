@@ -21,7 +21,7 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::lower::clean_up::clean_up;
 use crate::lower::fragments::{expand, has_fragments};
 use crate::lower::ir::{Func, Link};
-use crate::lower::linear_scan::{MAX_ROWS, TooManyRegisters, assign};
+use crate::lower::linear_scan::{Choice, MAX_ROWS, TooManyRegisters, assign};
 use crate::lower::spill::spill;
 use crate::lower::stack_consistency;
 use crate::lower::tf3_stack::{FRAME_ALIGN, layout, preserve_registers};
@@ -338,6 +338,7 @@ pub(super) fn program(
         vec![error]
     };
     let calls = part.calls;
+    let choice = choice(&request.passes, most_registers);
     let mut saved = 0u32;
     let mut functions = reached.functions.clone();
     let (functions, recursive, saves) = loop {
@@ -396,7 +397,7 @@ pub(super) fn program(
         let start_row = callers.iter().map(|c| next[*c].0).max().unwrap_or(0);
         let start_pred = callers.iter().map(|c| next[*c].1).max().unwrap_or(0);
         let first_row: u16 = if calls || allocates { 2u16.max(start_row) } else { 0 };
-        let mut assignment = match assign(func, first_row.next_multiple_of(2), start_pred) {
+        let mut assignment = match assign(func, first_row.next_multiple_of(2), start_pred, choice) {
             Ok(assignment) => assignment,
             Err(TooManyRegisters) if too_many(MAX_ROWS) => return Ok(None),
             // Functions that share registers need fewer.
@@ -411,7 +412,7 @@ pub(super) fn program(
         if let Some(taken) = func.taken {
             assignment.place[taken as usize] = Some(1);
         }
-        if too_many(assignment.rows) {
+        if too_many(assignment.of_values()) {
             return Ok(None);
         }
         let uniform = uniform_branches(func);
@@ -430,7 +431,9 @@ pub(super) fn program(
         }
         notes.extend(emitted.notes.iter().cloned());
         let taken = encode::taken(&assignment, &emitted);
-        if too_many(taken.0.min(MAX_ROWS.into()) as u16) {
+        // Uniform registers are none of a thread's.
+        let of_values = taken.0 - assignment.all_rows() + u32::from(assignment.of_values());
+        if too_many(of_values.min(MAX_ROWS.into()) as u16) {
             return Ok(None);
         }
         if taken.0.max(taken.1) > MAX_ROWS.into() {
@@ -468,7 +471,7 @@ pub(super) fn program(
         bounds: part.bounds.clone(),
         notes,
         clean_up: reached.cleaned,
-        reserved_registers: request.passes.reserved_registers,
+        passes: request.passes,
         shared_rows: saves || !calls,
         max_tokens,
     };
@@ -482,6 +485,19 @@ pub(super) fn program(
     let mut program = encode::encode(&facts, &injected, ControlFlow::Injected, Some(base))?;
     mark_repeated(&mut program, &repeated);
     Ok(Some(Arc::new(program)))
+}
+
+/// How registers are chosen where a thread may have so many besides those that are reserved.
+fn choice(passes: &AssemblerSpec, most: Option<u32>) -> Choice {
+    let most = most.unwrap_or(u32::MAX).min(MAX_ROWS.into());
+    // As many as an SM is full of warps with, or fewer where the kernel may have fewer.
+    let full = passes.full().saturating_sub(passes.reserved_registers).min(most) as u16;
+    let most = most as u16;
+    match (passes.clean_up, passes.register_banks) {
+        (false, _) => Choice::Lowest,
+        (true, false) => Choice::WithPrograms { most },
+        (true, true) => Choice::ByBanks { full, most },
+    }
 }
 
 /// How a program came to use this many registers.

@@ -15,6 +15,7 @@ use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::narrow::narrow;
 use super::predicate::predicate;
+use super::rename::rename;
 use super::scale::scale;
 use super::schedule::schedule;
 use super::select::select;
@@ -75,8 +76,16 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32, has_shared: b
     if done.filled > 0 {
         remove_dead(func);
     }
+    if passes.schedule {
+        rename(func);
+    }
     done.ordered = match passes.schedule {
-        true => schedule(func, passes.reserved_registers, passes.uniform_registers, most),
+        true => schedule(
+            func,
+            passes.full().saturating_sub(passes.reserved_registers),
+            passes.uniform_registers,
+            most,
+        ),
         false => 0,
     };
     unmask(func);
@@ -158,7 +167,7 @@ fn fact(func: &Func, inst: &Inst, passes: AssemblerSpec) -> Option<Fact> {
     match inst.form.root {
         Root::Mov if none(&inst.src[1..]) => match inst.src[0] {
             size if func.entry && size.is_size() => {
-                let there = passes.parameters && passes.constant_operands == ConstantOperands::One;
+                let there = passes.parameters && passes.constant_operands != ConstantOperands::Any;
                 let word = func.regs[reg as usize] == Width::Word;
                 (there && word).then_some(Fact { reg, base: None, addend: 0, constant: Some(size) })
             }

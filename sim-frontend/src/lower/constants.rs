@@ -14,7 +14,7 @@ use super::work::count;
 use crate::chip::ConstantOperands;
 use crate::form::Form;
 use crate::isa::Root;
-use crate::program::{Extra, OpClass, Text};
+use crate::program::{Extra, OpClass, SpecialRegister, Text};
 use sim_memory::vocabulary::{ScalarType, StateSpace};
 
 /// Words of uniform registers that are filled in front of a loop, at the most: a warp has 63.
@@ -33,8 +33,16 @@ struct Need {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Constant {
-    Immediate { bits: u64, wide: bool },
-    Parameter { offset: u32, wide: bool },
+    Immediate {
+        bits: u64,
+        wide: bool,
+    },
+    Parameter {
+        offset: u32,
+        wide: bool,
+    },
+    /// The size of a block or grid.
+    Size(SpecialRegister),
 }
 
 impl Constant {
@@ -44,13 +52,16 @@ impl Constant {
             Operand::Const { bits: 0, .. } => None,
             Operand::Const { bits, wide } => Some(Self::Immediate { bits, wide }),
             Operand::Parameter { offset, wide } => Some(Self::Parameter { offset, wide }),
+            Operand::Special(size) if operand.is_size() => Some(Self::Size(size)),
             _ => None,
         }
     }
 
     fn width(self) -> Width {
-        let (Self::Immediate { wide, .. } | Self::Parameter { wide, .. }) = self;
-        if wide { Width::Pair } else { Width::Word }
+        match self {
+            Self::Immediate { wide: true, .. } | Self::Parameter { wide: true, .. } => Width::Pair,
+            _ => Width::Word,
+        }
     }
 }
 
@@ -240,11 +251,11 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
     };
     let operands = if inst.form.root == Root::Lop3 { 3 } else { inst.src.len() };
     let all = || (0..operands).filter_map(found);
-    let is_parameter = |constant| matches!(constant, Constant::Parameter { .. });
+    let is_parameter = |constant| !matches!(constant, Constant::Immediate { .. });
     let loaded = way == ConstantOperands::Loaded;
-    // The operand that has room is the size of a block or grid, which stays, or the last parameter, else the last immediate; the
-    // other way round where parameters are loaded.
-    let size = inst.src.iter().position(Operand::is_size);
+    // The operand that has room is the size of a block or grid, or the last parameter, else the last immediate; the other way round
+    // where parameters are loaded.
+    let size = inst.src.iter().position(Operand::is_size).filter(|_| !loaded);
     let room = size.or_else(|| {
         all().max_by_key(|(slot, constant)| (is_parameter(*constant) != loaded, *slot)).map(|(slot, _)| slot)
     });
@@ -272,6 +283,7 @@ fn fill(reg: Reg, constant: Constant, line: u32) -> Inst {
     (inst.dst[0], inst.line, inst.text) = (Operand::Reg(reg), line, Text::Made("mov"));
     match constant {
         Constant::Immediate { bits, wide } => inst.src[0] = Operand::Const { bits, wide },
+        Constant::Size(size) => inst.src[0] = Operand::Special(size),
         Constant::Parameter { offset, .. } => {
             inst.form = Form::plain(Root::Ld, ty);
             inst.form.mods.space = Some(StateSpace::Param);

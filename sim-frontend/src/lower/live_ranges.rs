@@ -100,9 +100,27 @@ pub struct RowsInUse {
     changes: BinaryHeap<Reverse<(u32, bool, u32)>>,
 }
 
+/// Rows among which one is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Among {
+    Any,
+    Even,
+    Odd,
+    /// The first of two, aligned.
+    Pairs,
+}
+
 impl RowsInUse {
-    /// The lowest row, or aligned pair of rows, that is free in all of these ranges; none where too many are in use.
+    /// The lowest row, or aligned pair of rows, that is free in all of these ranges, which is taken; none where too many are in
+    /// use. Those of one register after the other come in the order of their first places.
     pub fn take(&mut self, ranges: &[Range], pair: bool) -> Option<u16> {
+        let row = self.lowest(ranges, if pair { Among::Pairs } else { Among::Any }, |_| true)?;
+        self.put(row, ranges, if pair { 2 } else { 1 });
+        Some(row)
+    }
+
+    /// The lowest of these rows that is free in all of these ranges, and of which it `also` holds: with the next one for a pair.
+    pub fn lowest(&mut self, ranges: &[Range], among: Among, also: impl Fn(usize) -> bool) -> Option<u16> {
         let &(start, _) = ranges.first()?;
         while let Some(&Reverse((place, taken, row))) = self.changes.peek()
             && place <= start
@@ -111,45 +129,86 @@ impl RowsInUse {
             self.changes.pop();
             self.set_free(row as usize, !taken);
         }
-        let step = if pair { 2 } else { 1 };
-        let row = self.find(ranges, step);
-        if row + step > MOST_ROWS {
-            return None;
+        let step = if among == Among::Pairs { 2 } else { 1 };
+        let row = self.find(ranges, among, also);
+        (row + step <= MOST_ROWS).then_some(row as u16)
+    }
+
+    /// Takes so many rows from this one on.
+    pub fn put(&mut self, row: u16, ranges: &[Range], rows: usize) {
+        let row = usize::from(row);
+        if self.taken.len() < row + rows {
+            (self.taken.len()..row + rows).for_each(|row| self.set_free(row, true));
+            self.taken.resize(row + rows, BTreeMap::new());
         }
-        if self.taken.len() < row + step {
-            (self.taken.len()..row + step).for_each(|row| self.set_free(row, true));
-            self.taken.resize(row + step, BTreeMap::new());
-        }
-        for row in row..row + step {
+        for row in row..row + rows {
             for &(start, end) in ranges {
                 self.taken[row].insert(start, end);
                 self.changes.push(Reverse((start, true, row as u32)));
-                self.changes.push(Reverse((end + 1, false, row as u32)));
+                self.changes.push(Reverse((end.saturating_add(1), false, row as u32)));
             }
             self.set_free(row, false);
         }
-        Some(row as u16)
     }
 
-    /// The first of `step` rows that are free in all of the ranges.
-    fn find(&self, ranges: &[Range], step: usize) -> usize {
+    /// The registers that come now begin at the first place again.
+    pub fn begin_again(&mut self) {
+        self.changes.clear();
+        for row in 0..self.taken.len() {
+            count(self.taken[row].len());
+            self.set_free(row, true);
+            for (&start, &end) in &self.taken[row] {
+                self.changes.push(Reverse((start, true, row as u32)));
+                self.changes.push(Reverse((end.saturating_add(1), false, row as u32)));
+            }
+        }
+    }
+
+    /// The first of the rows that are free in all of the ranges.
+    fn find(&self, ranges: &[Range], among: Among, also: impl Fn(usize) -> bool) -> usize {
+        let (mask, step) = match among {
+            Among::Any => (u64::MAX, 1),
+            Among::Even => (0x5555_5555_5555_5555, 1),
+            Among::Odd => (0xaaaa_aaaa_aaaa_aaaa, 1),
+            Among::Pairs => (0x5555_5555_5555_5555, 2),
+        };
         for (word, &bits) in self.free.iter().enumerate() {
             count(1);
-            let mut left = if step == 2 { bits & bits >> 1 & 0x5555_5555_5555_5555 } else { bits };
+            let mut left = mask & if step == 2 { bits & bits >> 1 } else { bits };
             while left != 0 {
                 let row = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
-                if (row..row + step).all(|row| self.has_room(row, ranges)) {
+                if (row..row + step).all(|row| self.has_room(row, ranges) && also(row)) {
                     return row;
                 }
             }
         }
         // A row that is free for good may be left over at the end.
         let rows = self.taken.len();
-        match step {
-            2 if rows % 2 == 1 && self.is_free(rows - 1) && self.has_room(rows - 1, ranges) => rows - 1,
-            _ => rows.next_multiple_of(step),
+        match among {
+            Among::Pairs
+                if rows % 2 == 1
+                    && self.is_free(rows - 1)
+                    && self.has_room(rows - 1, ranges)
+                    && also(rows - 1) =>
+            {
+                rows - 1
+            }
+            Among::Any => rows,
+            Among::Odd => rows | 1,
+            Among::Even | Among::Pairs => rows.next_multiple_of(2),
         }
+    }
+
+    /// True if a row is free in all of the ranges.
+    pub fn is_free_in(&self, row: usize, ranges: &[Range]) -> bool {
+        row >= self.taken.len() || self.has_room(row, ranges)
+    }
+
+    /// True if so many rows from this one on are in use, and free in all of the ranges.
+    pub fn is_open(&self, row: u16, rows: usize, ranges: &[Range]) -> bool {
+        let row = usize::from(row);
+        row + rows <= self.taken.len() && (row..row + rows).all(|row| self.has_room(row, ranges))
     }
 
     fn has_room(&self, row: usize, ranges: &[Range]) -> bool {

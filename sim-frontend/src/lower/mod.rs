@@ -4,6 +4,7 @@
 #[cfg(test)]
 mod assembled;
 pub mod balance;
+mod banks;
 pub mod cfg;
 pub mod clean_up;
 pub mod coalesce;
@@ -20,8 +21,10 @@ mod live_ranges;
 pub mod liveness;
 pub mod narrow;
 pub mod predicate;
+mod rename;
 pub mod scale;
 pub mod schedule;
+mod scratch;
 pub mod select;
 pub mod sink;
 pub mod spill;

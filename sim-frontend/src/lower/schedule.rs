@@ -12,9 +12,6 @@ use crate::isa::Root;
 use crate::program::{Extra, MemoryOp, OpClass};
 use sim_memory::vocabulary::{Semantics, StateSpace};
 
-/// Words of registers of a thread with which an SM of 64 K registers is full of warps.
-const WORDS: i64 = 32;
-
 /// Instructions that are ordered at a time; longer blocks are ordered piece by piece.
 const PIECE: usize = 256;
 
@@ -27,13 +24,13 @@ const COMPARED: usize = 48;
 /// four iterations with 16, 12 and 48 loads first 8, 6 and 10 (accelerate_particles of HeCBench, nbody_half2, spmv).
 const STRETCHES: [usize; 3] = [36, 16, 8];
 
-/// Orders the instructions of every block; returns how many blocks have another order. `reserved`: words that a thread has besides;
-/// `uniform`: words that are held elsewhere than in the registers of a thread; `most`: what a thread may have.
-pub fn schedule(func: &mut Func, reserved: u32, uniform: u32, most: u32) -> u32 {
+/// Orders the instructions of every block; returns how many blocks have another order. `full`: words with which an SM is full of
+/// warps; `uniform`: words that are held elsewhere than in the registers of a thread; `most`: what a thread may have.
+pub fn schedule(func: &mut Func, full: u32, uniform: u32, most: u32) -> u32 {
     if func.injected_by_hand {
         return 0;
     }
-    let full = WORDS - i64::from(reserved);
+    let full = i64::from(full);
     // Without such words there is one limit.
     let mut limits = vec![full, full + i64::from(uniform)];
     limits.dedup();

@@ -297,11 +297,11 @@ mod tests {
 
     #[test]
     fn a_kernel_has_no_more_registers_than_its_bounds_leave_it() {
-        let with = |first: &str, values: u32, bounds: &str, passes| {
+        let text_with = |first: &str, last: &str, values: u32, bounds: &str, passes| {
             let each = |one: &dyn Fn(u32) -> String| (0..values).map(one).collect::<String>();
             let text = format!(
                 ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p) {bounds}\n{{\n\
-                 .reg .u32 %r<99>;\n.reg .u64 %rd<3>;\n{first}ld.param.u64 %rd1, [p];\n{}{}ret;\n}}\n",
+                 .reg .u32 %r<99>;\n.reg .u64 %rd<3>;\n{first}ld.param.u64 %rd1, [p];\n{}{last}{}ret;\n}}\n",
                 each(&|i| format!("ld.global.u32 %r{i}, [%rd1+{}];\n", 4 * i)),
                 each(&|i| format!("st.global.u32 [%rd1+{}], %r{i};\n", 4 * (40 + i))),
             );
@@ -311,6 +311,10 @@ mod tests {
             let program = module.program_for("k", &|_| Some(0), ControlFlow::Plain, assembler);
             program.unwrap_or_else(|e| panic!("{}", e[0].render()))
         };
+        let with =
+            |first: &str, values: u32, bounds: &str, passes| text_with(first, "", values, bounds, passes);
+        let with_last =
+            |last: &str, values: u32, bounds: &str, passes| text_with("", last, values, bounds, passes);
         let made_of = |values, bounds: &str, passes| with("", values, bounds, passes);
         let made = |bounds: &str, passes| made_of(40, bounds, passes);
         let registers = |bounds: &str, passes| made(bounds, passes).registers_per_thread;
@@ -332,6 +336,28 @@ mod tests {
             assert!(made.local_bytes > 0, "{bounds}");
             // Where the program runs as it is written nothing is spilled.
             assert_eq!(registers(bounds, as_written), free - 3, "{bounds}");
+        }
+        // What is chosen by banks, and what is counted for divisions, is spilled no sooner: 20 words fit in 24 and 32 registers.
+        let all = AssemblerSpec { reserved_registers: 3, prologue: 2, ..AssemblerSpec::ALL };
+        for (passes, division) in [
+            (all, ""),
+            (AssemblerSpec { register_banks: false, reserved_registers: 1, ..all }, ""),
+            (all, "div.u64 %rd2, %rd1, %rd1;\nst.global.u64 [%rd1+512], %rd2;\n"),
+            (
+                AssemblerSpec { register_banks: false, reserved_registers: 1, ..all },
+                "div.u64 %rd2, %rd1, %rd1;\nst.global.u64 [%rd1+512], %rd2;\n",
+            ),
+        ] {
+            for most in [28, 32] {
+                let made = with_last(division, 20, &format!(".maxnreg {most}"), passes);
+                assert_eq!(made.local_bytes, 0, "{most} {division}");
+                assert!(
+                    (22..=most).contains(&made.registers_per_thread),
+                    "{most}: {}",
+                    made.registers_per_thread
+                );
+                assert!(made.notes.iter().all(|note| !note.contains("limited to")), "{:?}", made.notes);
+            }
         }
         // Where registers move, code may have more than a thread begins with.
         let moves = with("setmaxnreg.inc.sync.aligned.u32 64;\n", 40, ".maxnreg 32", passes);

@@ -6,6 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Reg, Terminator, Width};
+use super::rename::{rename_reads, rename_writes};
 use super::select::is_sum;
 use super::tf3_stack::{made, unguarded};
 use super::uniform::Uniform;
@@ -41,6 +42,14 @@ struct Counted {
     test: usize,
     cmp: CmpOp,
     limit: Operand,
+    unsigned: bool,
+}
+
+impl Counted {
+    /// What the counter is compared as.
+    fn ty(&self) -> ScalarType {
+        if self.unsigned { ScalarType::U32 } else { ScalarType::S32 }
+    }
 }
 
 /// Where registers begin.
@@ -139,14 +148,18 @@ fn counted(func: &Func, b: BlockId, starts: &Starts) -> Option<Counted> {
     // Where it may pass the limit, it does not reach it first.
     let towards = match cmp {
         CmpOp::Ne => true,
-        CmpOp::Lt | CmpOp::Le => step > 0 && ty == ScalarType::S32,
-        CmpOp::Gt | CmpOp::Ge => step < 0 && ty == ScalarType::S32,
+        CmpOp::Lt | CmpOp::Le => step > 0,
+        CmpOp::Gt | CmpOp::Ge => step < 0,
+        CmpOp::Lo | CmpOp::Ls => step > 0 && ty == ScalarType::U32,
+        CmpOp::Hi | CmpOp::Hs => step < 0 && ty == ScalarType::U32,
         _ => false,
     };
     let small = step != 0 && step.unsigned_abs() < 1 << 24 && func.regs[counter as usize] == Width::Word;
     let counts = plain && invariant && once && at < test && towards && small;
     let alike = starts.alike(counter) && starts.uniform.operand(&limit);
-    (counts && fits(func, block, alike)).then_some(Counted { step, test, cmp, limit })
+    // What is compared for equality alone counts from either side of zero.
+    let unsigned = ty == ScalarType::U32 && cmp != CmpOp::Ne;
+    (counts && fits(func, block, alike)).then_some(Counted { step, test, cmp, limit, unsigned })
 }
 
 /// What `add.s32 r, r, constant` adds, or takes away as `sub`.
@@ -232,7 +245,7 @@ fn unrolled(func: &mut Func, block: &Block, own: &Counted, first: BlockId, behin
         let p = func.register(Width::Pred, false);
         (test.pdst[0], test.opcode) = (PredOperand::Reg(p, false), None);
         test.text = Text::Made("setp of an unrolled loop");
-        (test.form.ty, test.form.mods.cmp, test.src[1]) = (ScalarType::S32, Some(towards), limit);
+        (test.form.ty, test.form.mods.cmp, test.src[1]) = (own.ty(), Some(towards), limit);
         insts.push(test);
         p
     };
@@ -267,22 +280,39 @@ fn unrolled(func: &mut Func, block: &Block, own: &Counted, first: BlockId, behin
 /// The limit of a counter after which so many iterations more are sure to come, and what computes it.
 fn limit(func: &mut Func, block: &Block, own: &Counted, more: i64) -> (Operand, Vec<Inst>) {
     // What may reach its limit is sure to come where what is one nearer may not.
-    let reaches = matches!(own.cmp, CmpOp::Le | CmpOp::Ge);
+    let reaches = matches!(own.cmp, CmpOp::Le | CmpOp::Ge | CmpOp::Ls | CmpOp::Hs);
     let room = own.step * more - if reaches { own.step.signum() } else { 0 };
+    let constant = |bits: u32| Operand::Const { bits: u64::from(bits), wide: false };
     if let Operand::Const { bits, .. } = own.limit {
         // Beyond the numbers of 32 bits nothing is sure.
-        let nearer = i64::from(bits as i32) - room;
-        let most = if own.step > 0 { i32::MIN } else { i32::MAX };
-        let nearer = i32::try_from(nearer).unwrap_or(most);
-        return (Operand::Const { bits: u64::from(nearer as u32), wide: false }, Vec::new());
+        let nearer = if own.unsigned {
+            let nearer = i64::from(bits as u32) - room;
+            u32::try_from(nearer).unwrap_or(if own.step > 0 { 0 } else { u32::MAX })
+        } else {
+            let nearer = i64::from(bits as i32) - room;
+            i32::try_from(nearer).unwrap_or(if own.step > 0 { i32::MIN } else { i32::MAX }) as u32
+        };
+        return (constant(nearer), Vec::new());
     }
     let to = func.register(Width::Word, false);
-    let mut inst = made(&block.insts[own.test], OpClass::Data, Root::Sub, ScalarType::S32);
-    inst.form.mods.sat = true;
-    inst.dst[0] = Operand::Reg(to);
-    (inst.src[0], inst.src[1]) = (own.limit, Operand::Const { bits: u64::from(room as u32), wide: false });
-    inst.text = Text::Made("sub.sat of an unrolled loop");
-    (Operand::Reg(to), vec![inst])
+    let mut inst = made(&block.insts[own.test], OpClass::Data, Root::Sub, own.ty());
+    (inst.dst[0], inst.src[0], inst.src[1]) = (Operand::Reg(to), own.limit, constant(room as u32));
+    if !own.unsigned {
+        inst.form.mods.sat = true;
+        inst.text = Text::Made("sub.sat of an unrolled loop");
+        return (Operand::Reg(to), vec![inst]);
+    }
+    // Numbers without a sign end at zero and at the greatest one.
+    inst.text = Text::Made("sub of an unrolled loop");
+    let within = func.register(Width::Word, false);
+    let mut bound = inst.clone();
+    let (root, end) =
+        if own.step > 0 { (Root::Max, room as u32) } else { (Root::Min, u32::MAX.wrapping_add(room as u32)) };
+    bound.form.root = root;
+    (bound.dst[0], bound.src[1]) = (Operand::Reg(within), constant(end));
+    bound.text = Text::Made(if own.step > 0 { "max of an unrolled loop" } else { "min of an unrolled loop" });
+    inst.src[0] = Operand::Reg(within);
+    (Operand::Reg(to), vec![bound, inst])
 }
 
 /// So many iterations, one after the other. What an iteration but the last one writes is in registers of its own, so that
@@ -350,33 +380,6 @@ fn moved(like: &Inst, width: Width, to: Reg, from: Reg) -> Inst {
     (inst.dst[0], inst.src[0]) = (Operand::Reg(to), Operand::Reg(from));
     inst.text = Text::Made("mov of an unrolled loop");
     inst
-}
-
-fn rename_reads(inst: &mut Inst, holds: &FxHashMap<Reg, Reg>) {
-    for operand in inst.src.iter_mut().chain(&mut inst.fragments) {
-        if let Operand::Reg(reg) = operand {
-            *reg = holds.get(reg).copied().unwrap_or(*reg);
-        }
-    }
-    for pred in inst.psrc.iter_mut().chain([&mut inst.guard]) {
-        if let PredOperand::Reg(reg, _) = pred {
-            *reg = holds.get(reg).copied().unwrap_or(*reg);
-        }
-    }
-}
-
-fn rename_writes(inst: &mut Inst, names: &[(Reg, Reg)]) {
-    let renamed = |reg: Reg| names.iter().find(|(old, _)| *old == reg).map_or(reg, |(_, new)| *new);
-    for operand in inst.dst.iter_mut().chain(&mut inst.results) {
-        if let Operand::Reg(reg) = operand {
-            *reg = renamed(*reg);
-        }
-    }
-    for pred in &mut inst.pdst {
-        if let PredOperand::Reg(reg, _) = pred {
-            *reg = renamed(*reg);
-        }
-    }
 }
 
 #[cfg(test)]

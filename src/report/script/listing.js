@@ -99,7 +99,8 @@
         // By its own order of kernels, as links to it have it.
         return { ...rest, id: `${id}-ptx${[...new Set(lines.map((line) => line.kernel))].indexOf(kernel)}`, counts };
       });
-      const texts = report.lines.filter((line) => line.kernel === kernel).map((line) => [line.line, line.text]);
+      // What is written comes first, then what the assembler makes for the line.
+      const texts = [...new Map(report.lines.filter((line) => line.kernel === kernel).map((line) => [line.line, line.text]).reverse())].reverse();
       const every = new Map(sets.flatMap(({ counts }) => [...counts]));
       const lines = report.listing ? between(report.listing.ptx.text, every) : texts.filter(([n]) => n > 0);
       show(`PTX of ${kernel}${report.listing ? `, ${report.listing.ptx.file}` : ''}`, [...texts.filter(([n]) => n === 0), ...lines], sets);

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::chip::AssemblerSpec;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::form::Form;
 use crate::isa::Root;
@@ -38,7 +39,7 @@ pub(super) struct Facts<'s> {
     pub(super) bounds: LaunchBounds,
     pub(super) notes: Vec<String>,
     pub(super) clean_up: Option<CleanUp>,
-    pub(super) reserved_registers: u32,
+    pub(super) passes: AssemblerSpec,
     pub(super) shared_rows: bool,
     pub(super) max_tokens: u32,
 }
@@ -87,15 +88,16 @@ pub(super) fn taken(assignment: &Assignment, emitted: &Emitted) -> (u32, u32) {
 fn of_a_thread(facts: &Facts<'_>, functions: &[Ready]) -> u32 {
     let Some(entry) = functions.first().map(|ready| &ready.assignment) else { return 0 };
     let (rows, all) = (u32::from(entry.rows), entry.all_rows());
+    let reserved = u32::from(entry.stack_pointer);
     let own = functions.iter().enumerate().map(|(place, ready)| {
         let before = match place {
-            0 => all - rows,
+            0 => all - rows + reserved,
             _ if facts.shared_rows => 0,
             _ => all.saturating_sub(rows.next_multiple_of(2)),
         };
         taken(&ready.assignment, &ready.emitted).0.saturating_sub(before)
     });
-    own.max().unwrap_or(0)
+    own.max().unwrap_or(0).max(entry.at_least.into())
 }
 
 /// The program of `functions`, the entry first.
@@ -112,7 +114,7 @@ pub(super) fn encode(
     }
     let taken = functions.iter().map(|ready| taken(&ready.assignment, &ready.emitted));
     let (registers, predicates) = taken.fold((0, 0), |all, own| (all.0.max(own.0), all.1.max(own.1)));
-    let registers_per_thread = counted(of_a_thread(facts, functions), facts.reserved_registers);
+    let registers_per_thread = counted(of_a_thread(facts, functions), facts.passes);
     // Pairs of rows are aligned.
     let rows = [registers.next_multiple_of(2), predicates];
     let [registers, predicates] = rows.map(|rows| u16::try_from(rows).unwrap_or(u16::MAX));
@@ -599,11 +601,11 @@ fn entry_registers(bounds: &LaunchBounds, ops: &[Op]) -> Option<u32> {
     bounds.entry_registers().filter(|_| moves)
 }
 
-/// Registers of a thread whose values take so many, with those that are reserved. NVIDIA's assembler keeps to 32, with which an
-/// SM is full of warps, as long as values alone do not take more: it has uniform registers, and makes values anew.
-fn counted(rows: u32, reserved: u32) -> u32 {
-    const FULL: u32 = 32;
-    if rows <= FULL { FULL.min(rows + reserved) } else { rows + reserved }
+/// Registers of a thread whose values take so many, with those that are reserved. NVIDIA's assembler keeps to as many as an SM is full
+/// of warps with as long as values alone do not take more: it has uniform registers, and makes values anew.
+fn counted(rows: u32, passes: AssemblerSpec) -> u32 {
+    let (full, all) = (passes.full(), rows + passes.reserved_registers);
+    if rows <= full { full.min(all) } else { all }
 }
 
 /// The form of injected control flow.

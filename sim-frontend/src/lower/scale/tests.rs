@@ -23,6 +23,8 @@ const NONE: AssemblerSpec = AssemblerSpec {
     convergence_barriers: false,
     prologue: 0,
     shared_window: 0,
+    register_banks: false,
+    full_registers: 32,
     reserved_registers: 0,
     uniform_registers: 0,
 };

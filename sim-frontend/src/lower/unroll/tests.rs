@@ -54,6 +54,16 @@ fn what_ptxas_unrolls() {
         for counts in [UP, DOWN, BY_THREAD, "ne.s32 -1 0 %r9", "gt.s32 -1 0 %r9", "lt.s32 128 896 %r1"] {
             assert_eq!(copies(body, counts, root), 7, "{body} {counts}");
         }
+        // ptxas has an eighth of these, the first one.
+        for counts in [
+            "lt.u32 1 %r9 0",
+            "lo.u32 192 %r9 %r1",
+            "ls.u32 1 896 %r1",
+            "gt.u32 -1 %r9 %r1",
+            "hs.u32 -2 5 %r9",
+        ] {
+            assert_eq!(copies(body, counts, root), 7, "{body} {counts}");
+        }
     }
     let down = LOAD.replace("add.s64 %rd4, %rd4, 4", "sub.s64 %rd4, %rd4, 4");
     assert_eq!(copies(&down, UP, "ld.global"), 7);
@@ -105,6 +115,7 @@ fn what_ptxas_leaves_as_it_is() {
     assert_eq!(copies(&format!("{LOAD}add.s32 %r9, %r9, 3;\n"), UP, "ld.global"), 1);
     assert_eq!(copies(&format!("{LOAD}add.s32 %r5, %r5, 1;\n"), UP, "ld.global"), 1);
     assert_eq!(copies(LOAD, "gt.s32 1 %r9 0", "ld.global"), 1);
+    assert_eq!(copies(LOAD, "lo.u32 -1 %r9 0", "ld.global"), 1);
 }
 
 /// At a loop, at a function and at a module.

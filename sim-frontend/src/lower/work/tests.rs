@@ -93,7 +93,9 @@ fn regions_without_structure_and_loops_within_loops_are_followed_without_recursi
     assert_eq!(notes(&texts::irreducible_regions(500)), 1);
     // All loops are told of, those far inside without a closer look.
     let text = texts::nested_loops(300);
-    let program = &programs("loops", &text, assembler(255, true))[0];
+    let all = assembler(255, true);
+    let as_many = Assembler { passes: AssemblerSpec { unroll: false, ..all.passes }, ..all };
+    let program = &programs("loops", &text, as_many)[0];
     let found = crate::fairness::loops(program.base.as_deref().expect("a plain program"));
     assert_eq!(found.len(), 300);
     let known =

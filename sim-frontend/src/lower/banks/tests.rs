@@ -1,0 +1,136 @@
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::*;
+use crate::chip::AssemblerSpec;
+use crate::diagnostic::Source;
+use crate::lower::assembled::assembled;
+use crate::lower::linear_scan::intervals;
+use crate::lower::liveness::Live;
+use crate::lower::translate::{Context, translate};
+use crate::ptx::parser::parse;
+
+/// Registers of a thread of a kernel that loads words, keeps and stores them.
+fn registers(kept: u32, full_registers: u32) -> u32 {
+    let each = |one: &dyn Fn(u32) -> String| (0..kept).map(one).collect::<String>();
+    let text = format!(
+        ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b64 %a, %o;\n.reg .f32 %x, %y, %d;\n\
+         .reg .b32 %k<40>;\n.reg .b32 %t;\nld.param.u64 %a, [p];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %o, %t, 4;\nadd.s64 %a, %a, %o;\n\
+         {}ld.volatile.global.f32 %x, [%a];\nld.volatile.global.f32 %y, [%a+1024];\nadd.f32 %d, %x, %y;\n\
+         st.volatile.global.f32 [%a+8192], %d;\n{}ret;\n}}\n",
+        each(&|i| format!("ld.volatile.global.b32 %k{i}, [%a+{}];\n", 4096 + 4 * i)),
+        each(&|i| format!("st.volatile.global.b32 [%a+{}], %k{i};\n", 9216 + 4 * i)),
+    );
+    let passes = AssemblerSpec { full_registers, reserved_registers: 3, ..AssemblerSpec::ALL };
+    assembled(&text, passes).registers_per_thread
+}
+
+/// As ptxas 12.9 has them for sm_80 and sm_90, sm_86, and sm_75: words that are read beside the pair of an address take every other
+/// register, as long as an SM is full of warps with them.
+#[test]
+fn words_beside_pairs_lie_in_odd_registers() {
+    for (full, golden) in [(32, [8, 24, 32]), (40, [8, 24, 40]), (64, [8, 24, 40])] {
+        assert_eq!([0, 8, 16].map(|kept| registers(kept, full)), golden, "{full}");
+    }
+    // Beyond, they take what there is.
+    assert_eq!(registers(33, 32), 33 + 2 + 2 + 3);
+}
+
+/// As ptxas 12.9 has them for sm_80: the register of an address is written again ten instructions behind the load that reads it. A chain of
+/// products between two loads and the store of the last (of nine there are 12 registers there, 11 here, where the address of the store is
+/// computed first).
+#[test]
+fn registers_of_addresses_are_kept_for_ten_instructions() {
+    let chain = |products: u32| {
+        let body: String =
+            (4..4 + products).map(|i| format!("mul.lo.u32 %r{}, %r{i}, %r{i};\n", i + 1)).collect();
+        let last = 4 + products;
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u64 q, .param .u64 o)\n{{\n\
+             .reg .b32 %r<40>;\n.reg .b64 %a<20>;\nld.param.u64 %a1, [p];\nld.param.u64 %a2, [q];\nld.param.u64 %a3, [o];\n\
+             mov.u32 %r1, %tid.x;\nmul.wide.u32 %a4, %r1, 4;\nadd.u64 %a5, %a1, %a4;\nld.global.u32 %r2, [%a5];\nadd.u64 %a6, %a2, %a4;\n\
+             ld.global.u32 %r3, [%a6];\nadd.u32 %r4, %r2, %r3;\n{body}xor.b32 %r{}, %r{last}, %r4;\nadd.u64 %a7, %a3, %a4;\n\
+             st.global.u32 [%a7], %r{};\nret;\n}}\n",
+            last + 1,
+            last + 1
+        );
+        let passes = AssemblerSpec { reserved_registers: 3, ..AssemblerSpec::ALL };
+        assembled(&text, passes).registers_per_thread
+    };
+    assert_eq!([2, 6, 7, 10, 12].map(chain), [12, 12, 12, 11, 11]);
+}
+
+/// An instruction on words and pairs: loads, stores, products, divisions, under a guard or not, or a branch.
+fn line() -> impl Strategy<Value = String> {
+    let register = || 0u32..16;
+    (0u32..10, register(), register(), register(), 0u32..4).prop_map(|(kind, d, a, b, guarded)| {
+        let guard = if guarded == 0 { "@%p " } else { "" };
+        match kind {
+            0 | 1 => format!("{guard}ld.global.u64 %l{d}, [%l{a}];\n"),
+            9 => format!("ld.global.u64 %l{d}, [%l{a}];\nld.global.u64 %l{b}, [%l{d}];\n"),
+            2 | 3 => format!("{guard}ld.global.u32 %r{d}, [%l{a}];\n"),
+            4 => format!("{guard}st.global.u32 [%l{a}], %r{b};\n"),
+            5 => format!("{guard}mad.wide.u32 %l{d}, %r{a}, %r{b}, %l{b};\n"),
+            6 => format!("@%p bra L{};\n", d % 4),
+            7 => format!("{guard}div.u32 %r{d}, %r{a}, %r{b};\n"),
+            _ => format!("{guard}add.u32 %r{d}, %r{a}, %r{b};\n"),
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// What is live at a place, and what is written there, lies in rows of its own, whatever accesses hold.
+    #[test]
+    fn what_is_live_together_shares_no_row(parts in proptest::collection::vec(proptest::collection::vec(line(), 0..12), 4)) {
+        let body: String = parts.iter().enumerate().map(|(i, lines)| format!("L{i}:\n{}", lines.concat())).collect();
+        let ends: String = (0..6).map(|i| format!("st.global.u64 [%a+{}], %l{i};\nst.global.u32 [%a+{}], %r{i};\n", 16 * i, 16 * i + 8)).collect();
+        let text = format!(
+            ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<16>;\n.reg .b64 %l<16>, %a;\n\
+             .reg .pred %p;\nld.param.u64 %a, [p];\nsetp.eq.u32 %p, %r0, 1;\n{body}{ends}ret;\n}}\n"
+        );
+        let source = Source::new("text", &text);
+        let module = parse(&source, false).expect("a module");
+        let (symbols, opcodes) = (FxHashMap::default(), RefCell::default());
+        let cx = Context { source: &source, module: &module, symbols: &symbols, saved: 0, opcodes };
+        let func = translate(&cx, 0).unwrap_or_else(|e| panic!("{}", e[0].message));
+        let intervals = intervals(&func);
+        for (first_row, held) in [(0, HELD), (0, 0), (2, HELD)] {
+            let made = assign(&func, &intervals, (first_row, 0), 30, held).expect("room");
+            let alone = |regs: &BTreeSet<Reg>| {
+                let mut taken = BTreeSet::new();
+                regs.iter().all(|reg| {
+                    let width = func.regs[*reg as usize];
+                    let first = made.place[*reg as usize].expect("a place");
+                    let pred = width == Width::Pred;
+                    let last = first + u16::from(width == Width::Pair);
+                    let fits = pred || first >= first_row && (!made.stack_pointer || !(first..=last).contains(&1));
+                    fits && (width != Width::Pair || first % 2 == 0) && (first..=last).all(|row| taken.insert((pred, row)))
+                })
+            };
+            let live = Live::new(&func);
+            for (b, block) in func.blocks.iter().enumerate() {
+                let mut now = BTreeSet::new();
+                live.for_behind(b, |reg| {
+                    now.insert(reg);
+                });
+                let insts: Vec<_> = block.all().collect();
+                for inst in insts.into_iter().rev() {
+                    let mut behind = now.clone();
+                    inst.for_writes(|reg| {
+                        behind.insert(reg);
+                        now.remove(&reg);
+                    });
+                    inst.for_reads(|reg| {
+                        now.insert(reg);
+                    });
+                    prop_assert!(alone(&behind) && alone(&now), "{}", text);
+                }
+            }
+        }
+    }
+}
