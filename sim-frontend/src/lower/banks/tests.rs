@@ -109,7 +109,7 @@ proptest! {
                     let pred = width == Width::Pred;
                     let last = first + u16::from(width == Width::Pair);
                     let fits = pred || first >= first_row && (!made.stack_pointer || !(first..=last).contains(&1));
-                    fits && (width != Width::Pair || first % 2 == 0) && (first..=last).all(|row| taken.insert((pred, row)))
+                    fits && (width != Width::Pair || first.is_multiple_of(2)) && (first..=last).all(|row| taken.insert((pred, row)))
                 })
             };
             let live = Live::new(&func);
