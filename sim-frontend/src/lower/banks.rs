@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::ir::{Block, Func, Operand, Reg, Width};
 use super::linear_scan::{Assignment, Interval, MAX_ROWS, exposed};
-use super::live_ranges::{Among, LiveRanges, Range, RowsInUse};
+use super::live_ranges::{Among, LiveRanges, Range, RowsInUse, append};
 use super::scratch::{Products, scratch_words};
 use super::work::count;
 use crate::program::OpClass;
@@ -181,19 +181,17 @@ fn beside(func: &Func) -> FxHashMap<Reg, Beside> {
 }
 
 /// What accesses to memory read.
-struct Accesses {
+struct Accesses<'f> {
+    func: &'f Func,
     /// By register: the places up to which one of them holds it, ascending.
     held: FxHashMap<Reg, Vec<Range>>,
     /// By register that one loads: the register of the address, and the place.
     loaded: FxHashMap<Reg, (Reg, u32)>,
-    /// By register: its words.
-    words: Vec<u16>,
 }
 
-impl Accesses {
-    fn new(func: &Func, held: u32) -> Self {
-        let words = (0..func.regs.len()).map(|reg| func.words(reg as Reg) as u16).collect();
-        let mut found = Self { held: FxHashMap::default(), loaded: FxHashMap::default(), words };
+impl<'f> Accesses<'f> {
+    fn new(func: &'f Func, held: u32) -> Self {
+        let mut found = Self { func, held: FxHashMap::default(), loaded: FxHashMap::default() };
         let mut at = 0;
         for block in &func.blocks {
             let end = at + 2 * block.all().count() as u32;
@@ -252,20 +250,15 @@ impl Accesses {
         let ends = ranges.of_register(address).iter().any(|(_, end)| *end == at);
         let row = place[address as usize]?.checked_sub(first_row)?;
         let whole = own.first().is_some_and(|(start, _)| *start > at);
-        (ends && whole).then_some((row, self.words.get(address as usize).copied().unwrap_or(0)))
+        (ends && whole).then_some((row, self.func.words(address) as u16))
     }
 }
 
 /// Ranges in order, those that touch made one.
 fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
     ranges.sort_unstable();
-    let mut out: Vec<Range> = Vec::with_capacity(ranges.len());
-    for (start, end) in ranges {
-        match out.last_mut() {
-            Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
-            _ => out.push((start, end)),
-        }
-    }
+    let mut out = Vec::with_capacity(ranges.len());
+    ranges.into_iter().for_each(|range| append(&mut out, 0, range));
     out
 }
 

@@ -332,15 +332,8 @@ fn assign_whole(
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::collections::BTreeSet;
-
-    use rustc_hash::FxHashMap;
-
     use super::*;
-    use crate::diagnostic::Source;
-    use crate::lower::translate::{Context, translate};
-    use crate::ptx::parser::parse;
+    use crate::lower::assembled::{rows_are_alone, translated};
 
     /// First and last place of each register: all of them noted, then compared.
     fn first_and_last(func: &Func) -> Vec<(u32, u32, u32)> {
@@ -375,12 +368,7 @@ mod tests {
              .reg .b32 %a, %b;\n.reg .b64 %w;\nld.param.u64 %w, [p];\nmov.b64 {%a, %b}, %w;\n\
              st.global.u32 [%w], %b;\nret;\n}\n",
         ] {
-            let source = Source::new("text", text);
-            let module = parse(&source, false).expect("a module");
-            let (symbols, opcodes) = (FxHashMap::default(), RefCell::default());
-            let cx = Context { source: &source, module: &module, symbols: &symbols, saved: 0, opcodes };
-            for f in (0..module.functions.len()).filter(|f| module.functions[*f].body.is_some()) {
-                let func = translate(&cx, f).expect("a function");
+            for func in translated(text) {
                 let intervals = first_and_last(&func);
                 let assignment = assign_whole(&func, &super::intervals(&func), 0, 0).expect("room");
                 let rows = |reg: u32| {
@@ -425,12 +413,7 @@ mod tests {
              mov.u32 %a, 1;\nmov.u32 %b, 2;\nmov.u32 %c, 3;\nadd.u32 %a, %a, %b;\nadd.u32 %a, %a, %c;\n\
              st.global.u32 [%to], %a;\nret;\nOTHER:\nst.global.u64 [%to], %w;\nst.global.u32 [%to+8], %kept;\nret;\n}\n",
         ] {
-            let source = Source::new("text", text);
-            let module = parse(&source, false).expect("a module");
-            let (symbols, opcodes) = (FxHashMap::default(), RefCell::default());
-            let cx = Context { source: &source, module: &module, symbols: &symbols, saved: 0, opcodes };
-            for f in (0..module.functions.len()).filter(|f| module.functions[*f].body.is_some()) {
-                let func = translate(&cx, f).unwrap_or_else(|e| panic!("{}", e[0].message));
+            for func in translated(text) {
                 let intervals = super::intervals(&func);
                 let whole = assign_whole(&func, &intervals, 0, 0).expect("room");
                 let found = assign_with_holes(&func, &intervals, 0, 0).expect("room");
@@ -439,48 +422,11 @@ mod tests {
                 assert_eq!(found.exposed, whole.exposed);
                 assert!(found.rows > 2);
                 assert_eq!(assign(&func, MAX_ROWS - 2, 0, Choice::Lowest), Err(TooManyRegisters));
-                let by_banks = [banks::HELD, 0].map(|held| {
+                rows_are_alone(&func, &found, 0);
+                for held in [banks::HELD, 0] {
                     let made = banks::assign(&func, &intervals, (0, 0), 30, held).expect("room");
-                    assert!(made.rows > made.of_values() && made.exposed == whole.exposed);
-                    made
-                });
-                let rows_alone = |found: &Assignment, regs: &[Reg]| {
-                    let mut taken = BTreeSet::new();
-                    if found.stack_pointer {
-                        taken.insert((false, 1));
-                    }
-                    for &reg in regs {
-                        let width = func.regs[reg as usize];
-                        let first = found.place[reg as usize].expect("a place");
-                        let last = first + u16::from(width == Width::Pair);
-                        assert!(width != Width::Pair || first.is_multiple_of(2));
-                        assert!(last < if width == Width::Pred { found.preds } else { found.rows });
-                        for row in first..=last {
-                            assert!(taken.insert((width == Width::Pred, row)), "row {row} is shared");
-                        }
-                    }
-                };
-                let alone =
-                    |regs: &[Reg]| [&found, &by_banks[0], &by_banks[1]].map(|found| rows_alone(found, regs));
-                let live = Live::new(&func);
-                for (b, block) in func.blocks.iter().enumerate() {
-                    let mut now = BTreeSet::new();
-                    live.for_behind(b, |reg| {
-                        now.insert(reg);
-                    });
-                    let insts: Vec<_> = block.all().collect();
-                    for inst in insts.into_iter().rev() {
-                        let mut behind = now.clone();
-                        inst.for_writes(|reg| {
-                            behind.insert(reg);
-                            now.remove(&reg);
-                        });
-                        inst.for_reads(|reg| {
-                            now.insert(reg);
-                        });
-                        alone(&behind.into_iter().collect::<Vec<_>>());
-                    }
-                    alone(&now.into_iter().collect::<Vec<_>>());
+                    assert_eq!((made.of_values(), &made.exposed), (made.rows - 1, &whole.exposed));
+                    rows_are_alone(&func, &made, 0);
                 }
             }
         }

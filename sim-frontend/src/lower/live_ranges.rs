@@ -72,11 +72,7 @@ impl LiveRanges {
             let first = ranges.len();
             starts.push(first as u32);
             for i in by_register.of(reg) {
-                let (_, (start, end)) = found[*i as usize];
-                match ranges[first..].last_mut() {
-                    Some(last) if start <= last.1 + 1 => last.1 = last.1.max(end),
-                    _ => ranges.push((start, end)),
-                }
+                append(&mut ranges, first, found[*i as usize].1);
             }
         }
         starts.push(ranges.len() as u32);
@@ -86,6 +82,14 @@ impl LiveRanges {
     /// The ranges of a register, ascending.
     pub fn of_register(&self, reg: Reg) -> &[Range] {
         &self.ranges[self.starts[reg as usize] as usize..self.starts[reg as usize + 1] as usize]
+    }
+}
+
+/// Appends a range to those from `first` on, which come in order: what touches the last one is part of it.
+pub(super) fn append(ranges: &mut Vec<Range>, first: usize, (start, end): Range) {
+    match ranges[first..].last_mut() {
+        Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
+        _ => ranges.push((start, end)),
     }
 }
 

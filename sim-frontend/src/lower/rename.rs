@@ -6,14 +6,13 @@ use rustc_hash::FxHashMap;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg};
 use super::work::count;
 
-/// Registers that a block writes several times have other names until the last of these writes; returns how many names are new. Sums of
+/// Registers that a block writes several times have other names until the last of these writes. Sums of
 /// matrices stay where they are, as `wgmma` adds in place.
-pub fn rename(func: &mut Func) -> u32 {
+pub fn rename(func: &mut Func) {
     if func.injected_by_hand {
-        return 0;
+        return;
     }
     let fixed = func.fixed();
-    let known = func.regs.len();
     // By register: how many instructions of the block write it whatever it held.
     let mut left: FxHashMap<Reg, u32> = FxHashMap::default();
     // By register: where its value lies.
@@ -58,7 +57,6 @@ pub fn rename(func: &mut Func) -> u32 {
         }
         func.blocks[b].insts = insts;
     }
-    (func.regs.len() - known) as u32
 }
 
 /// The registers that an instruction writes, each once: `{a, a}` has one name.

@@ -91,7 +91,7 @@ pub fn most_words(func: &Func, products: Products) -> u32 {
             });
             inst.for_reads(|reg| own = own.max(change(reg, true)));
             if words(inst) > 0 {
-                most = most.max(own.max(now) + words(inst));
+                most = most.max(own + words(inst));
             }
         }
     }

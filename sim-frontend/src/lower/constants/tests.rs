@@ -46,7 +46,10 @@ fn an_instruction_has_room_for_one_constant() {
     // The size of a block lies in constant memory.
     let size = "mov.u32 %r2, %ntid.x;\nmov.u32 %r3, %ctaid.x;\nmad.lo.u32 %r9, %r3, %r2, %r1;";
     assert_eq!(with(size), ["mov", "mad", "st"]);
-    assert_eq!(roots(&format!("{size}\n{STORE}"), LOADED), ["mov", "mov", "mad", "st"]);
+    let size_stored = format!("{size}\n{STORE}");
+    assert_eq!(roots(&size_stored, LOADED), ["mov", "mov", "mad", "st"]);
+    // Where it is loaded it takes no register of a thread.
+    assert_eq!(made(&size_stored, LOADED).registers_per_thread, made(&size_stored, ONE).registers_per_thread);
     assert_eq!(with("mov.u32 %r2, %ntid.x;\nmad.lo.u32 %r9, %r1, %r2, 5;"), ["mov", "mad", "st"]);
 }
 

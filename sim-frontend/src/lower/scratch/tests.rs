@@ -1,15 +1,10 @@
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use rustc_hash::FxHashMap;
 
 use super::*;
 use crate::chip::AssemblerSpec;
-use crate::diagnostic::Source;
-use crate::lower::assembled::assembled;
-use crate::lower::translate::{Context, translate};
-use crate::ptx::parser::parse;
+use crate::lower::assembled::{assembled, for_each_live, translated};
 
 /// A kernel that keeps `kept` words beside an operation on two values, of which the registers of a thread are counted.
 fn registers(operation: &str, kept: u32, passes: AssemblerSpec) -> u32 {
@@ -82,35 +77,16 @@ proptest! {
             ".version 7.8\n.target sm_50\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<8>;\n.reg .b64 %l<3>;\n\
              .reg .pred %p;\n.reg .b64 %a;\nld.param.u64 %a, [p];\nsetp.eq.u32 %p, %r0, 1;\n{body}st.global.u32 [%a], %r1;\nst.global.u64 [%a+8], %l1;\nret;\n}}\n"
         );
-        let source = Source::new("text", &text);
-        let module = parse(&source, false).expect("a module");
-        let (symbols, opcodes) = (FxHashMap::default(), RefCell::default());
-        let cx = Context { source: &source, module: &module, symbols: &symbols, saved: 0, opcodes };
-        let func = translate(&cx, 0).unwrap_or_else(|e| panic!("{}", e[0].message));
-        let live = Live::new(&func);
-        let words = |set: &BTreeSet<Reg>| set.iter().map(|reg| func.words(*reg)).sum::<u32>();
-        let mut most = 0;
-        for (b, block) in func.blocks.iter().enumerate() {
-            let mut set = BTreeSet::new();
-            live.for_behind(b, |reg| {
-                set.insert(reg);
-            });
-            let insts: Vec<_> = block.all().collect();
-            for inst in insts.into_iter().rev() {
-                let mut written = set.clone();
-                inst.for_writes(|reg| {
-                    written.insert(reg);
-                    set.remove(&reg);
-                });
-                inst.for_reads(|reg| {
-                    set.insert(reg);
-                });
+        for func in translated(&text) {
+            let words = |set: &BTreeSet<Reg>| set.iter().map(|reg| func.words(*reg)).sum::<u32>();
+            let mut most = 0;
+            for_each_live(&func, |inst, behind, before| {
                 let own = scratch_words(inst, Products::Parts);
                 if own > 0 {
-                    most = most.max(own + words(&written).max(words(&set)));
+                    most = most.max(own + words(behind).max(words(before)));
                 }
-            }
+            });
+            prop_assert_eq!(most_words(&func, Products::Parts), most);
         }
-        prop_assert_eq!(most_words(&func, Products::Parts), most);
     }
 }
