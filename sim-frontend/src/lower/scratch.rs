@@ -56,6 +56,9 @@ pub fn scratch_words(inst: &Inst, products: Products) -> u32 {
 /// Words that are live within such a program, the most of all in a function.
 pub fn most_words(func: &Func, products: Products) -> u32 {
     let words = |inst: &Inst| scratch_words(inst, products);
+    // The frame's registers lie in rows of their own.
+    let fixed = func.fixed();
+    let words_of = |reg: Reg| if fixed.contains(&Some(reg)) { 0 } else { func.words(reg) };
     let live = Live::new(func);
     let mut set = RegSet::new(func.regs.len());
     let mut most = 0;
@@ -65,7 +68,7 @@ pub fn most_words(func: &Func, products: Products) -> u32 {
         }
         live.behind(b, &mut set);
         let mut now: u32 = 0;
-        live.for_behind(b, |reg| now += func.words(reg));
+        live.for_behind(b, |reg| now += words_of(reg));
         let list: Vec<&Inst> = block.all().collect();
         for inst in list.into_iter().rev() {
             count(1);
@@ -77,8 +80,8 @@ pub fn most_words(func: &Func, products: Products) -> u32 {
                     set.remove(reg);
                 }
                 match (was, there) {
-                    (false, true) => now += func.words(reg),
-                    (true, false) => now -= func.words(reg),
+                    (false, true) => now += words_of(reg),
+                    (true, false) => now -= words_of(reg),
                     _ => {}
                 }
                 now
