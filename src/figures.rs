@@ -64,12 +64,24 @@ pub struct Memory {
     pub l2: Cache,
     pub dram: Dram,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<Tlb>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tma: Option<Tma>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<Remote>,
     /// Latencies of loads in core cycles, by the level that had their bytes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub load_latency: BTreeMap<String, Percentiles>,
+}
+
+/// Figures of the TLBs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "as in `sim_core::report`")]
+pub struct Tlb {
+    pub requests: f64,
+    pub misses: f64,
+    pub second_misses: f64,
 }
 
 /// Figures of the units that make bulk copies.
@@ -204,6 +216,11 @@ impl Figures {
                     row_misses: count(dram.row_misses),
                     row_conflicts: count(dram.row_conflicts),
                 },
+                tlb: memory.tlb.map(|tlb| Tlb {
+                    requests: tlb.requests as f64,
+                    misses: tlb.misses as f64,
+                    second_misses: tlb.second_misses as f64,
+                }),
                 tma: memory.tma.map(|tma| Tma {
                     copies: tma.copies as f64,
                     loaded_bytes: tma.loaded_bytes as f64,
@@ -321,7 +338,13 @@ impl Memory {
         ] {
             plus(own, other);
         }
-        // Runs without copies or packets have none, which is nothing to add.
+        // Runs without TLBs, copies or packets have none, which is nothing to add.
+        if let Some(more) = &other.tlb {
+            let sum = self.tlb.get_or_insert_default();
+            sum.requests += more.requests;
+            sum.misses += more.misses;
+            sum.second_misses += more.second_misses;
+        }
         if let Some(more) = &other.tma {
             let sum = self.tma.get_or_insert_default();
             sum.copies += more.copies;

@@ -236,6 +236,22 @@ pub const METRICS: &[Metric] = &[
     path("memory.atomics", "operations", "atomic operations on global memory, counted per lane", |f| {
         f.memory.atomics
     }),
+    path("memory.tlb.requests", "requests", "requests of SMs to L2 that TLBs translated", |f| {
+        Some(f.memory.tlb?.requests)
+    }),
+    ratio(
+        "memory.tlb.miss_rate",
+        "%",
+        "requests of SMs to L2 whose translation was not in the first TLB",
+        "100 × `memory.tlb.misses` / `memory.tlb.requests`",
+        |f| rate(f.memory.tlb?.misses, f.memory.tlb?.requests, 100.0),
+    ),
+    path(
+        "memory.tlb.second_misses",
+        "requests",
+        "requests of SMs to L2 whose translation was in neither TLB",
+        |f| Some(f.memory.tlb?.second_misses),
+    ),
     path("memory.tma.copies", "copies", "bulk copies and copies of tensors that threads asked for", |f| {
         Some(f.memory.tma?.copies)
     }),

@@ -15,6 +15,7 @@ use sim_memory::dram::DramStats;
 use sim_memory::occupancy::QueueStats;
 use sim_memory::sm_memory::Asked;
 use sim_memory::sm_memory::latency::Percentiles;
+use sim_memory::tlb::TlbStats;
 use sim_memory::vocabulary::Cycle;
 
 /// A span of simulated time, as microseconds in reports.
@@ -287,6 +288,9 @@ pub struct MemoryReport {
     pub dram: DramStats,
     /// Queues, all SMs or slices; those of DRAM are with it.
     pub queues: QueueReport,
+    /// Requests of SMs by the TLBs that missed them, on chips whose TLBs are modelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlb: Option<TlbStats>,
     /// The units that make bulk copies, where there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tma: Option<TmaReport>,

@@ -184,11 +184,14 @@ pub struct AssemblerSpec {
     /// Multiplications take in additions and shifts; those of twice the width in other basic blocks too.
     #[serde(default)]
     pub multiply_add: bool,
-    /// Branches around at most so many instructions become guards of theirs; in loops and behind other branches at most 8, with
-    /// loads from global memory 20.
+    /// Branches around at most so many instructions of machine code become guards of theirs; around two fewer where all threads of a
+    /// warp go the same way, and around 20 with loads from global memory.
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
     pub predicate: u32,
+    /// Instructions that need nothing of what lies between a branch and where its ways meet again are executed in front of it.
+    #[serde(default)]
+    pub hoist: bool,
     /// Loops of one basic block that count by a constant are unrolled, where they are short and `.pragma "nounroll"` does not
     /// forbid it.
     #[serde(default)]
@@ -287,7 +290,8 @@ impl AssemblerSpec {
         narrow: true,
         three_inputs: true,
         multiply_add: true,
-        predicate: 20,
+        predicate: 8,
+        hoist: true,
         unroll: true,
         wide_loads: true,
         scaled_addresses: true,

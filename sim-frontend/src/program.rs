@@ -432,6 +432,8 @@ pub struct CleanUp {
     pub narrowed: u32,
     /// Branches that became guards.
     pub guarded: u32,
+    /// Instructions in front of branches that were behind them.
+    pub hoisted: u32,
     /// Loops that were unrolled.
     pub unrolled: u32,
     /// Operations that went into others.
@@ -463,6 +465,7 @@ impl CleanUp {
         self.parameters += other.parameters;
         self.narrowed += other.narrowed;
         self.guarded += other.guarded;
+        self.hoisted += other.hoisted;
         self.unrolled += other.unrolled;
         self.fused += other.fused;
         self.loads += other.loads;

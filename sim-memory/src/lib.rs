@@ -30,4 +30,5 @@ pub mod shared;
 pub mod sm_memory;
 pub mod soft_float;
 pub mod spec;
+pub mod tlb;
 pub mod vocabulary;

@@ -27,6 +27,7 @@ use crate::port::{AccessId, RegisterPort};
 use crate::priority::{Policy, Priority};
 use crate::programs::{Operation, ProgramId, ProgramSet};
 use crate::spec::MemorySpec;
+use crate::tlb::Tlbs;
 use crate::vocabulary::{CacheHint, Cycle, LaneMask, NEVER, ScalarType, Scope, StateSpace, WARP_LANES};
 use latency::{Kind, Latencies, Level};
 pub use stats::{Asked, SmMemoryStats};
@@ -99,6 +100,7 @@ pub struct SmMemory {
     spare_atomics: Vec<Box<AtomicLanes>>,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
+    tlbs: Tlbs,
     /// The SM's number.
     sm: u32,
     /// MSHRs in use: loads in flight.
@@ -143,6 +145,7 @@ impl SmMemory {
             spare_atomics: Vec::new(),
             outbox: Vec::new(),
             egress_free: 0,
+            tlbs: Tlbs::default(),
             mshrs: Occupancy::default(),
             tokens: Occupancy::default(),
             load_store: Occupancy::default(),
@@ -410,6 +413,7 @@ impl SmMemory {
             load_store: self.load_store.stats(),
             mshrs: self.mshrs.stats(),
             tokens: self.tokens.stats(),
+            tlb: self.tlbs.stats(),
             ..self.stats
         }
     }
@@ -627,7 +631,11 @@ impl SmMemory {
         let bytes = net.header_bytes + payload;
         let start = self.egress_free.max(now);
         self.egress_free = start + Cycle::from(bytes.div_ceil(net.request_bytes_per_cycle).max(1));
-        let arrival = self.egress_free + Cycle::from(net.latency);
+        let translated = match &self.spec.tlb {
+            Some(tlb) => self.tlbs.translate(tlb, request.line, self.egress_free),
+            None => self.egress_free,
+        };
+        let arrival = translated + Cycle::from(net.latency);
         self.leaving.push_back(self.egress_free);
         self.stats.requests += 1;
         self.stats.bytes_moved += u64::from(payload);

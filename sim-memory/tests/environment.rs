@@ -11,6 +11,7 @@ use sim_memory::partition::Partition;
 use sim_memory::programs::Protocol;
 use sim_memory::sm_memory::Asked;
 use sim_memory::spec::UnifiedSpec;
+use sim_memory::tlb::{TlbLevel, TlbSpec};
 use sim_memory::vocabulary::{CacheHint, CacheOp, Cycle, Scope, Semantics, StateSpace};
 
 mod common;
@@ -47,8 +48,12 @@ proptest! {
         wait in any::<bool>(),
         sector in prop::sample::select(vec![32u32, 128]),
         coalescing in prop::sample::select(COALESCING.to_vec()),
+        tlb in any::<bool>(),
     ) {
-        let mut machine = Machine::with(protocol, 1, sector, coalescing);
+        let mut spec = common::spec(protocol, sector, coalescing);
+        let level = |entries, miss_latency| TlbLevel { page_bytes: 256, entries, miss_latency };
+        spec.tlb = tlb.then(|| TlbSpec { first: level(2, 30), second: Some(level(3, 70)) });
+        let mut machine = Machine::of(spec, 1);
         machine.space = space;
         let mut flat = vec![0u32; 1024];
         // After its last use, as the program says, a word of local memory may be anything.

@@ -244,7 +244,7 @@ mod tests {
                 Kind::Chip,
                 "AssemblerSpec BankRule CacheSpec Choice ClockSpec ClusterSpec Coalescing CombineAtomics ConstantCacheSpec ConstantOperands ConstantSpec \
                  DispatchSpec DramSpec FenceSpec HalvesSpec IndexFunction InstructionCacheSpec InterconnectSpec Limits MemorySpec Protocol RegisterAllocation SharedSpec \
-                 SliceReads SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
+                 SliceReads SliceWrites SmSpec TensorArithmetic TensorGroups TensorSpec TlbLevel TlbSpec TmaSpec UnifiedSpec UnitClass UnitScope UnitSpec \
                  UnitTable WarpgroupSpec WriteQueueSpec",
             ),
             (Kind::Sweep, "Axes Common Scalar Values Wanted Workload Workloads"),

@@ -53,8 +53,17 @@ enum Value {
         per: f64,
     },
     /// The largest of these parameters `n` for which the time of a step is still that of the
-    /// first, each with a run of its own, in KiB of `n * stride`.
-    Knee { n: Vec<u64>, stride: u64, per: f64 },
+    /// first, each with a run of its own, in KiB of `n * stride`: not longer by more than `within` per cent (10 where none is
+    /// written).
+    Knee {
+        n: Vec<u64>,
+        stride: u64,
+        per: f64,
+        #[serde(default = "tenth")]
+        within: f64,
+    },
+    /// Cycles that a step takes more with the second of these parameters `n` than with the first.
+    Rise { n: [u64; 2], per: f64 },
     /// Cycles that each further way costs, over runs with these `ways`; they must lie on a line.
     Slope { ways: Vec<u32>, per: f64 },
     /// Gigabytes a second of a whole run, launch included, as a host would time it; or per cent of
@@ -68,6 +77,10 @@ enum Value {
     Rate { rounds: u32, operations: f64 },
     /// Cycles that an SM takes for each further block, between a run of `few` and one of `many` `blocks`.
     Replacement { few: u32, many: u32 },
+}
+
+fn tenth() -> f64 {
+    10.0
 }
 
 /// A published figure.
@@ -291,7 +304,8 @@ fn cycles(words: &str, more: &[(&str, u64)], index: usize) -> Result<f64, String
 fn figure(how: &Value, words: &str) -> Result<f64, String> {
     match how {
         Value::Cycles { index, per } => Ok(cycles(words, &[], *index)? / per),
-        Value::Knee { n, stride, per } => knee(words, n, *stride, *per),
+        Value::Knee { n, stride, per, within } => knee(words, n, *stride, *per, *within),
+        Value::Rise { n: [few, many], per } => Ok((chase(words, *many)? - chase(words, *few)?) / per),
         Value::Slope { ways, per } => slope(words, ways, *per),
         Value::Bandwidth { bytes, of_peak } => {
             let (outcome, chip) = outcome(words, &[], None)?;
@@ -316,13 +330,18 @@ fn figure(how: &Value, words: &str) -> Result<f64, String> {
     }
 }
 
-fn knee(words: &str, ns: &[u64], stride: u64, per: f64) -> Result<f64, String> {
+/// Cycles of a chase over a ring of `n`, walked once before.
+fn chase(words: &str, n: u64) -> Result<f64, String> {
+    cycles(words, &[("n", n), ("warm", n.next_multiple_of(8))], 0)
+}
+
+fn knee(words: &str, ns: &[u64], stride: u64, per: f64, within: f64) -> Result<f64, String> {
     let mut first = None;
     let mut last = None;
     for n in ns {
-        let steps = cycles(words, &[("n", *n), ("warm", n.next_multiple_of(8))], 0)? / per;
+        let steps = chase(words, *n)? / per;
         let least = *first.get_or_insert(steps);
-        if steps > least * 1.1 {
+        if steps > least * (1.0 + within / 100.0) {
             break;
         }
         last = Some(n * stride);

@@ -115,6 +115,9 @@ impl Context {
             memory.bytes_useful += s.bytes_useful;
             memory.bytes_moved += s.bytes_moved;
             memory.blocked += s.blocked;
+            if s.tlb.requests > 0 {
+                memory.tlb.get_or_insert_default().add(&s.tlb);
+            }
             memory.queues.load_store.add(&s.load_store);
             memory.queues.l1_mshrs.add(&s.mshrs);
             memory.queues.store_tokens.add(&s.tokens);

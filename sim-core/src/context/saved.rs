@@ -19,7 +19,7 @@ use crate::reconvergence::Reconvergence;
 use crate::state::Kernels;
 
 /// What the bytes hold; to be changed with them.
-const FORMAT: u32 = 12;
+const FORMAT: u32 = 13;
 
 impl Context {
     /// Goes on from a state: the timed run with its number takes it over instead of beginning.

@@ -20,7 +20,13 @@ impl ChipSpec {
             + u64::from(l.max_resident_blocks) * 512
             + u64::from(sm.schedulers) * (8 << 10)
             + classes * u64::from(sm.schedulers) * 64
-            + entries(&[memory.l1.mshrs, memory.lsu_queue, memory.miss_queue, memory.store_tokens]) * 256;
+            + entries(&[memory.l1.mshrs, memory.lsu_queue, memory.miss_queue, memory.store_tokens]) * 256
+            + memory
+                .tlb
+                .iter()
+                .flat_map(|tlb| tlb.levels())
+                .map(|level| u64::from(level.entries) * 16)
+                .sum::<u64>();
         let dram = &memory.dram;
         let of_partition = cache(memory.l2.size_bytes)
             + entries(&[memory.l2.mshrs, dram.queue, dram.write_queue.entries]) * 256

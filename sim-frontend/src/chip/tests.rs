@@ -171,6 +171,8 @@ fn every_number_has_bounds_and_is_held_to_them() {
     (chip.tensor, chip.cluster) = (gh200.tensor, gh200.cluster);
     (chip.sm.instruction_cache, chip.memory.constant) = (gh200.sm.instruction_cache, gh200.memory.constant);
     chip.memory.l2_fetch_bytes = gh200.memory.l2_fetch_bytes;
+    let v100 = include_str!("../../../configs/chips/v100.yaml");
+    chip.memory.tlb = load(v100).unwrap_or_else(|e| panic!("{}", e[0].render())).memory.tlb;
     let good = serde_json::to_value(&chip).expect("plain data");
     let schema = schemars::schema_for!(ChipSpec).to_value();
     let mut all = Vec::new();
@@ -219,6 +221,21 @@ fn every_number_has_bounds_and_is_held_to_them() {
             };
             assert!(errors.len() == 1 && errors.iter().all(said), "{name} = {value}: {errors:?}");
         }
+    }
+}
+
+#[test]
+fn tlbs_have_pages_of_powers_of_two() {
+    let v100 = include_str!("../../../configs/chips/v100.yaml");
+    for (good, bad) in
+        [("page_bytes: 2097152", "page_bytes: 2097153"), ("page_bytes: 33554432", "page_bytes: 1000")]
+    {
+        assert!(v100.contains(good));
+        let errors = load(&v100.replace(good, bad)).expect_err("not valid");
+        assert!(
+            errors[0].message.contains("memory.tlb: entries must be positive, page_bytes a power of two"),
+            "{errors:?}"
+        );
     }
 }
 

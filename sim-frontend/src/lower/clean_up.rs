@@ -11,6 +11,7 @@ use super::conditions::conditions;
 use super::constants::{begin, constants};
 use super::convergence::converge;
 use super::copies::begin_copies;
+use super::hoist::hoist;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::narrow::narrow;
@@ -52,10 +53,14 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32, has_shared: b
     if done.narrowed > 0 {
         settle(func, passes, &mut done);
     }
-    done.guarded = predicate(func, passes.predicate);
+    done.guarded = predicate(func, passes);
     if done.guarded > 0 {
         straighten(func, true);
         settle(func, passes, &mut done);
+    }
+    if passes.hoist {
+        let words = passes.full().saturating_sub(passes.reserved_registers).min(most);
+        done.hoisted = hoist(func, words);
     }
     if passes.unroll {
         done.unrolled = unroll(func);

@@ -15,6 +15,7 @@ pub mod convergence;
 pub mod copies;
 pub mod divergence;
 pub mod fragments;
+mod hoist;
 pub mod ir;
 pub mod linear_scan;
 mod live_ranges;

@@ -1,19 +1,28 @@
 //! Short branches become guards, as NVIDIA's assembler makes them: what one or both arms do is done under the condition, and
-//! no branch is left (if-conversion). How long arms may be was read from what ptxas 12.8 makes of them for sm_52 to sm_90:
-//! [`NESTED`] and what follows it. An arm that has guards itself, so one that holds such an arm, stays.
+//! no branch is left (if-conversion). How long arms may be was read from what ptxas 12.9 and 13 make of them for sm_52 to sm_90, in
+//! loops, behind other branches and elsewhere: `assembler.predicate` is 8, and what follows. An arm that has guards itself, so one
+//! that holds such an arm, stays.
 
-use super::ir::{Block, BlockId, Func, Inst, PredOperand, Terminator};
+use super::constants::constants;
+use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::liveness::{Live, RegSet};
+use super::select::select;
+use super::uniform::uniform_branches;
 use super::work::count;
+use crate::chip::AssemblerSpec;
+use crate::form::Half;
 use crate::isa::Root;
 use crate::program::{Extra, OpClass};
 use sim_memory::vocabulary::{Semantics, StateSpace};
 
-/// Instructions of an arm, its branch among them, in a loop or behind another branch.
-const NESTED: usize = 8;
+/// What arms of a branch may have less that all threads of a warp take the same way.
+const UNIFORM: usize = 2;
 
-/// The same where it loads from global memory, wherever it is: there is time to win.
+/// Instructions of arms that load from global memory: there is time to win.
 const WITH_LOADS: usize = 20;
+
+/// Instructions of PTX of an arm that is looked at: what they become is fewer by three quarters at most.
+const LONGEST: usize = 80;
 
 /// Stores of an arm.
 const STORES: usize = 8;
@@ -24,30 +33,40 @@ struct Short {
     arms: Vec<(PredOperand, BlockId)>,
     /// Where both ways meet.
     meet: BlockId,
+    /// An arm loads from global memory.
+    loads: bool,
 }
 
-/// Replaces branches by guards; returns how many. `most`: instructions of an arm, its branch among them, outside of loops and
-/// other branches.
-pub fn predicate(func: &mut Func, most: u32) -> u32 {
+/// Replaces branches by guards; returns how many.
+pub fn predicate(func: &mut Func, passes: AssemblerSpec) -> u32 {
+    let most = passes.predicate as usize;
     if func.injected_by_hand || most == 0 {
         return 0;
     }
-    let branches = func.blocks.iter().any(|block| matches!(block.end, Terminator::Branch(..)));
-    if !branches {
-        return 0;
-    }
     let ways_in = func.ways_in();
-    let short: Vec<Option<Short>> =
-        (0..func.blocks.len()).map(|b| short(func, b, &ways_in, most as usize)).collect();
+    let mut short: Vec<Option<Short>> = (0..func.blocks.len()).map(|b| short(func, b, &ways_in)).collect();
     if short.iter().all(Option::is_none) {
         return 0;
+    }
+    let lengths = lengths(func, &short, passes);
+    let uniform = uniform_branches(func);
+    for (b, uniform) in uniform.into_iter().enumerate() {
+        short[b] = short[b].take_if(|short| {
+            let length = |arm: BlockId| lengths[arm] as usize;
+            // The first of two arms jumps over the other.
+            let jump = short.arms.len() - 1;
+            let longest = short.arms.iter().zip([jump, 0]).map(|((_, arm), jump)| length(*arm) + jump).max();
+            let all: usize = jump + short.arms.iter().map(|(_, arm)| length(*arm)).sum::<usize>();
+            let most = if uniform { most.saturating_sub(UNIFORM) } else { most };
+            longest.unwrap_or(0) <= most || short.loads && all <= WITH_LOADS
+        });
     }
     let live = Live::new(func);
     let mut needed = RegSet::new(func.regs.len());
     let mut gone = vec![false; func.blocks.len()];
     let mut made = 0;
     for (b, short) in short.into_iter().enumerate() {
-        let Some(Short { arms, meet }) = short else { continue };
+        let Some(Short { arms, meet, .. }) = short else { continue };
         made += 1;
         let mut insts = Vec::new();
         for (i, (condition, arm)) in arms.iter().enumerate() {
@@ -93,8 +112,34 @@ fn guarded(mut inst: Inst, condition: PredOperand, needed: &RegSet) -> Inst {
     inst
 }
 
-/// The arms of a block's branch, if the assembler would guard them.
-fn short(func: &Func, b: BlockId, ways_in: &[u32], most: usize) -> Option<Short> {
+/// By block: the instructions of machine code that it becomes, those that fill registers with constants among them.
+fn lengths(func: &Func, short: &[Option<Short>], passes: AssemblerSpec) -> Vec<u32> {
+    let mut made = func.clone();
+    select(&mut made, passes);
+    // A register that the arm fills for itself and for what follows counts.
+    short.iter().flatten().for_each(|short| made.blocks[short.meet].insts.clear());
+    constants(&mut made, passes.constant_operands);
+    let length = |block: &Block| block.insts.iter().map(|inst| instructions(inst, &made.regs)).sum();
+    made.blocks.iter().map(length).collect()
+}
+
+/// The instructions of machine code that one becomes: integers of 64 bits take one for each word.
+fn instructions(inst: &Inst, regs: &[Width]) -> u32 {
+    let Operand::Reg(to) = inst.dst[0] else { return 1 };
+    let halves = inst.class == OpClass::Data
+        && regs[to as usize] == Width::Pair
+        && !inst.form.dst.is_float()
+        && inst.form.mods.half != Some(Half::Wide);
+    match inst.form.root {
+        Root::Mul | Root::Mad if halves => 4,
+        Root::Cvt if halves && inst.form.ty.bits() < 64 => 1,
+        _ if halves => 2,
+        _ => 1,
+    }
+}
+
+/// The arms of a block's branch, if the assembler can guard them.
+fn short(func: &Func, b: BlockId, ways_in: &[u32]) -> Option<Short> {
     let Terminator::Branch(branch, taken, next) = &func.blocks[b].end else { return None };
     let PredOperand::Reg(reg, negated) = branch.guard else { return None };
     let (taken, next) = (*taken, *next);
@@ -117,17 +162,12 @@ fn short(func: &Func, b: BlockId, ways_in: &[u32], most: usize) -> Option<Short>
     if meet == b || taken == next || arms.iter().any(|(_, arm)| *arm == meet) {
         return None;
     }
-    let mut all = 0;
-    let (mut stores, mut loads, mut longest) = (0, 0, 0);
-    for (i, (_, arm)) in arms.iter().enumerate() {
+    let (mut stores, mut loads) = (0, false);
+    for (_, arm) in &arms {
         let block = &func.blocks[*arm];
-        // The first of two arms jumps over the other.
-        let length = block.insts.len() + usize::from(i + 1 < arms.len());
-        if length > WITH_LOADS.max(most) {
+        if block.insts.len() > LONGEST {
             return None;
         }
-        all += length;
-        longest = longest.max(length);
         for inst in &block.insts {
             count(1);
             let mut spoils = false;
@@ -136,11 +176,10 @@ fn short(func: &Func, b: BlockId, ways_in: &[u32], most: usize) -> Option<Short>
                 return None;
             }
             stores += usize::from(inst.class == OpClass::Store);
-            loads += usize::from(inst.class == OpClass::Load && is_global(inst));
+            loads |= inst.class == OpClass::Load && is_global(inst);
         }
     }
-    let fits = longest <= NESTED || loads > 0 && all <= WITH_LOADS || all <= most && outermost(func, b);
-    (fits && stores <= STORES).then_some(Short { arms, meet })
+    (stores <= STORES).then_some(Short { arms, meet, loads })
 }
 
 fn is_global(inst: &Inst) -> bool {
@@ -161,37 +200,6 @@ fn allowed(inst: &Inst) -> bool {
         _ => false,
     };
     plain && inst.guard == PredOperand::Const(true) && !inst.carries()
-}
-
-/// True if every path of the function that does more than end passes the block, and none twice.
-fn outermost(func: &Func, b: BlockId) -> bool {
-    let mut seen = vec![false; func.blocks.len()];
-    let ends = |block: &Block| matches!(block.end, Terminator::End(_));
-    // From the entry without it.
-    let mut open = if b == 0 { Vec::new() } else { vec![0] };
-    while let Some(at) = open.pop() {
-        count(1);
-        if at == b || std::mem::replace(&mut seen[at], true) {
-            continue;
-        }
-        if ends(&func.blocks[at]) && !func.blocks[at].insts.is_empty() {
-            return false;
-        }
-        func.blocks[at].for_successors(|to| open.push(to));
-    }
-    // From it back to it.
-    seen.fill(false);
-    func.blocks[b].for_successors(|to| open.push(to));
-    while let Some(at) = open.pop() {
-        count(1);
-        if at == b {
-            return false;
-        }
-        if !std::mem::replace(&mut seen[at], true) {
-            func.blocks[at].for_successors(|to| open.push(to));
-        }
-    }
-    true
 }
 
 #[cfg(test)]

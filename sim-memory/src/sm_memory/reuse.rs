@@ -35,6 +35,7 @@ impl SmMemory {
             spare_atomics: _,
             outbox,
             egress_free,
+            tlbs,
             sm: _,
             mshrs,
             tokens,
@@ -62,6 +63,7 @@ impl SmMemory {
         accepted.reset();
         parts.clear();
         outbox.clear();
+        tlbs.reset();
         leaving.clear();
         runnable.clear();
         latencies.reset();

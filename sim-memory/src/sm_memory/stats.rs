@@ -3,6 +3,7 @@
 use crate::cache::CacheStats;
 use crate::coalescing::{LineAccess, round_to_sectors};
 use crate::occupancy::QueueStats;
+use crate::tlb::TlbStats;
 
 /// What accesses requested, for counting by the instruction that made them.
 #[derive(
@@ -86,4 +87,6 @@ pub struct SmMemoryStats {
     pub mshrs: QueueStats,
     /// Occupancy of the store tokens.
     pub tokens: QueueStats,
+    /// Counters of the TLBs.
+    pub tlb: TlbStats,
 }

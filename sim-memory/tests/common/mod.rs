@@ -60,6 +60,7 @@ pub fn spec(protocol: Protocol, sector_bytes: u32, coalescing: Coalescing) -> Me
         store_tokens: 4,
         lsu_queue: 4,
         miss_queue: 2,
+        tlb: None,
         interconnect: InterconnectSpec {
             latency: 7,
             accepted_bytes_per_cycle: None,

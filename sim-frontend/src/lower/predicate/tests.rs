@@ -1,11 +1,15 @@
 use std::sync::Arc;
 
-use crate::chip::AssemblerSpec;
+use crate::chip::{AssemblerSpec, ConstantOperands};
 use crate::lower::assembled::assembled;
 use crate::program::{OpClass, Program};
 
 /// A kernel in which `then` is done where `%p1` is true, and `els` elsewhere, within `around` (`{}` is where they stand).
 fn program(most: u32, around: &str, then: &str, els: &str) -> Arc<Program> {
+    built(AssemblerSpec { clean_up: true, predicate: most, ..AssemblerSpec::default() }, around, then, els)
+}
+
+fn built(passes: AssemblerSpec, around: &str, then: &str, els: &str) -> Arc<Program> {
     let branches = match els {
         "" => format!("@!%p1 bra E;\n{then}\nE:"),
         els => format!("@!%p1 bra E;\n{then}\nbra J;\nE:\n{els}\nJ:"),
@@ -19,7 +23,20 @@ fn program(most: u32, around: &str, then: &str, els: &str) -> Arc<Program> {
          ld.global.f32 %f1, [%rd2+516];\nmov.u32 %r30, 0;\nsetp.lt.s32 %p1, %r6, %r5;\n{body}\n\
          st.global.u32 [%rd2+8000], %r10;\nst.global.f32 [%rd2+9000], %f1;\nret;\n}}\n"
     );
-    assembled(&text, AssemblerSpec { clean_up: true, predicate: most, ..AssemblerSpec::default() })
+    assembled(&text, passes)
+}
+
+/// The same with instructions behind the branch.
+fn program_with(most: u32, then: &str, behind: &str) -> Arc<Program> {
+    let passes = AssemblerSpec {
+        clean_up: true,
+        multiply_add: true,
+        parameters: true,
+        constant_operands: ConstantOperands::One,
+        predicate: most,
+        ..AssemblerSpec::default()
+    };
+    built(passes, &format!("{{}}\n{behind}"), then, "")
 }
 
 fn branches(program: &Program) -> usize {
@@ -52,30 +69,34 @@ fn stores(count: usize) -> String {
 const GLOBAL: &str = "ld.global.u32 %r20, [%rd2+4100];\nxor.b32 %r10, %r10, %r20;\n";
 const SHARED: &str = "ld.shared.u32 %r20, [%r7+8];\nxor.b32 %r10, %r10, %r20;\n";
 
-/// As ptxas 12.8 does it: 20 for sm_52 to sm_89, 8 for sm_90.
+/// A branch that all threads of a warp take the same way.
+const UNIFORM: &str = "setp.lt.s32 %p1, %r5, 77;\n{}";
+
+/// As ptxas 12.9 and 13 do it for sm_52 to sm_90.
 #[test]
 fn arms_that_ptxas_guards() {
-    for (count, by_20, by_8) in [(1, 0, 0), (8, 0, 0), (9, 0, 1), (20, 0, 1), (21, 1, 1)] {
-        assert_eq!(left(20, TOP, &sums(count), ""), by_20, "{count}");
-        assert_eq!(left(8, TOP, &sums(count), ""), by_8, "{count}");
-    }
-    // In loops and behind other branches 8, in each arm; the first jumps over the second.
-    for around in [LOOP, NESTED] {
+    // In each arm; the first jumps over the second.
+    for (around, most) in [(TOP, 8), (LOOP, 8), (NESTED, 8), (UNIFORM, 6)] {
         let others = left(0, around, "", "") - 1;
-        for (count, more) in [(1, 0), (8, 0), (9, 1)] {
-            assert_eq!(left(20, around, &sums(count), "") - others, more, "{around} {count}");
+        for (count, more) in [(1, 0), (most, 0), (most + 1, 1)] {
+            assert_eq!(left(8, around, &sums(count), "") - others, more, "{around} {count}");
         }
-        for (then, els, more) in [(1, 8, 0), (7, 8, 0), (8, 1, 2), (1, 9, 2)] {
-            let found = left(20, around, &sums(then), &products(els)) - others;
+        for (then, els, more) in [(1, most, 0), (most - 1, most, 0), (most, 1, 2), (1, most + 1, 2)] {
+            let found = left(8, around, &sums(then), &products(els)) - others;
             assert_eq!(found, more, "{around} {then} {els}");
         }
     }
-    for (then, els, more) in [(1, 16, 0), (8, 10, 0), (12, 6, 0), (4, 16, 2), (12, 8, 2)] {
-        assert_eq!(left(20, TOP, &sums(then), &products(els)), more, "{then} {els}");
-    }
-    // Behind a check of bounds is no other branch.
-    let bounds = "setp.gt.u32 %p4, %r1, %r5;\n@%p4 ret;\n{}";
-    assert_eq!(left(20, bounds, &sums(20), ""), 0);
+    // Instructions of machine code count.
+    let words = |count: usize| {
+        "add.s64 %rd7, %rd2, %rd7;\nxor.b64 %rd7, %rd2, %rd7;\n".repeat(count / 2)
+            + "st.global.u64 [%rd2+40], %rd7;\n"
+    };
+    assert_eq!([left(8, TOP, &words(2), ""), left(8, TOP, &words(4), "")], [0, 1]);
+    // So do registers that are filled with constants, where the block behind needs them too.
+    let address = "mul.wide.s32 %rd5, %r10, 40;\nadd.s64 %rd6, %rd1, %rd5;\nst.global.u32 [%rd6], %r10;\n";
+    let fill = |count: usize| sums(count) + address;
+    let with = |count: usize| branches(&program_with(8, &fill(count), "mad.lo.s32 %r10, %r10, 40, %r5;"));
+    assert_eq!([with(5), with(6)], [0, 1]);
     // Loads from global memory.
     for around in [TOP, LOOP] {
         let others = left(0, around, "", "") - 1;

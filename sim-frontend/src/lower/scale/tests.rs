@@ -15,6 +15,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     scaled_addresses: false,
     load_matrix: false,
     predicate: 0,
+    hoist: false,
     unroll: false,
     balance: false,
     schedule: false,
