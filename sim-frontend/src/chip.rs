@@ -185,7 +185,7 @@ pub struct AssemblerSpec {
     #[serde(default)]
     pub multiply_add: bool,
     /// Branches around at most so many instructions of machine code become guards of theirs; around two fewer where all threads of a
-    /// warp go the same way, and around 20 with loads from global memory.
+    /// warp go the same way, and around 20 with loads from global memory, or with others behind that can be executed beside them.
     #[serde(default)]
     #[schemars(range(min = 0, max = 64))]
     pub predicate: u32,

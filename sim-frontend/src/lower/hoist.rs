@@ -50,6 +50,24 @@ pub fn hoist(func: &mut Func, words: u32) -> u32 {
     moved
 }
 
+/// The instructions of a block behind a branch that need nothing of what lies between.
+pub(super) fn passing<'f>(
+    func: &'f Func,
+    b: BlockId,
+    arms: &[BlockId],
+    meet: BlockId,
+    loads: bool,
+) -> impl Iterator<Item = &'f Inst> {
+    let mut between = Between::new(func, b, arms, loads);
+    func.blocks[meet].insts.iter().filter(move |inst| {
+        let passes = between.lets_pass(inst);
+        if !passes {
+            between.stays(inst);
+        }
+        passes
+    })
+}
+
 /// The blocks of the arms of a block's branch, and where they meet; nothing else leads there.
 fn meet(func: &Func, b: BlockId, ways_in: &[u32]) -> Option<(BlockId, Vec<BlockId>, BlockId)> {
     let Terminator::Branch(_, taken, next) = &func.blocks[b].end else { return None };

@@ -4,6 +4,7 @@
 //! that holds such an arm, stays.
 
 use super::constants::constants;
+use super::hoist::passing;
 use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::liveness::{Live, RegSet};
 use super::select::select;
@@ -18,8 +19,11 @@ use sim_memory::vocabulary::{Semantics, StateSpace};
 /// What arms of a branch may have less that all threads of a warp take the same way.
 const UNIFORM: usize = 2;
 
-/// Instructions of arms that load from global memory: there is time to win.
-const WITH_LOADS: usize = 20;
+/// Instructions of arms that load from global memory, or that others can be executed beside: there is time to win.
+const WITH_WORK: usize = 20;
+
+/// Instructions behind a branch that are enough of those others; one load is, too.
+const WORK: u32 = 4;
 
 /// Instructions of PTX of an arm that is looked at: what they become is fewer by three quarters at most.
 const LONGEST: usize = 80;
@@ -48,8 +52,15 @@ pub fn predicate(func: &mut Func, passes: AssemblerSpec) -> u32 {
     if short.iter().all(Option::is_none) {
         return 0;
     }
-    let lengths = lengths(func, &short, passes);
     let uniform = uniform_branches(func);
+    // Products of parts of 16 bits (before 7.0) are made of whole ones later.
+    let mut made = func.clone();
+    select(&mut made, AssemblerSpec { multiply_add: true, ..passes });
+    // By block: there is work behind the branch that can be done beside that of the arms.
+    let work: Vec<bool> = (0..func.blocks.len())
+        .map(|b| short[b].as_ref().is_some_and(|short| has_work(&made, b, short, !uniform[b], &ways_in)))
+        .collect();
+    let lengths = lengths(made, &short, passes);
     for (b, uniform) in uniform.into_iter().enumerate() {
         short[b] = short[b].take_if(|short| {
             let length = |arm: BlockId| lengths[arm] as usize;
@@ -58,7 +69,7 @@ pub fn predicate(func: &mut Func, passes: AssemblerSpec) -> u32 {
             let longest = short.arms.iter().zip([jump, 0]).map(|((_, arm), jump)| length(*arm) + jump).max();
             let all: usize = jump + short.arms.iter().map(|(_, arm)| length(*arm)).sum::<usize>();
             let most = if uniform { most.saturating_sub(UNIFORM) } else { most };
-            longest.unwrap_or(0) <= most || short.loads && all <= WITH_LOADS
+            longest.unwrap_or(0) <= most || (short.loads || work[b]) && all <= WITH_WORK
         });
     }
     let live = Live::new(func);
@@ -112,10 +123,21 @@ fn guarded(mut inst: Inst, condition: PredOperand, needed: &RegSet) -> Inst {
     inst
 }
 
+/// True if what stands behind a branch and needs nothing of its arms is a load, or [`WORK`] instructions of machine code.
+fn has_work(made: &Func, b: BlockId, short: &Short, loads: bool, ways_in: &[u32]) -> bool {
+    if ways_in[short.meet] != 2 {
+        return false;
+    }
+    let arms: Vec<BlockId> = short.arms.iter().map(|(_, arm)| *arm).collect();
+    let mut work = 0;
+    passing(made, b, &arms, short.meet, loads).any(|inst| {
+        work += if inst.class == OpClass::Data { instructions(inst, &made.regs) } else { 0 };
+        inst.class == OpClass::Load || work >= WORK
+    })
+}
+
 /// By block: the instructions of machine code that it becomes, those that fill registers with constants among them.
-fn lengths(func: &Func, short: &[Option<Short>], passes: AssemblerSpec) -> Vec<u32> {
-    let mut made = func.clone();
-    select(&mut made, passes);
+fn lengths(mut made: Func, short: &[Option<Short>], passes: AssemblerSpec) -> Vec<u32> {
     // A register that the arm fills for itself and for what follows counts.
     short.iter().flatten().for_each(|short| made.blocks[short.meet].insts.clear());
     constants(&mut made, passes.constant_operands);

@@ -97,6 +97,20 @@ fn arms_that_ptxas_guards() {
     let fill = |count: usize| sums(count) + address;
     let with = |count: usize| branches(&program_with(8, &fill(count), "mad.lo.s32 %r10, %r10, 40, %r5;"));
     assert_eq!([with(5), with(6)], [0, 1]);
+    // Where a load stands behind that needs nothing of the arm, or four instructions do.
+    let behind = |count: usize, meet: &str| branches(&program_with(8, &sums(count), meet));
+    let chain = |count: usize| {
+        let step =
+            |i: usize| format!("xor.b32 %r{}, %r{}, %r1;\nshl.b32 %r{0}, %r{0}, %r5;\n", i + 21, i + 20);
+        let all: String = (0..count / 2).map(step).collect();
+        format!("add.s32 %r20, %r1, %r6;\n{all}st.global.u32 [%rd2+40], %r{};", 20 + count / 2)
+    };
+    assert_eq!([behind(9, &chain(0)), behind(9, &chain(2)), behind(9, &chain(4))], [1, 1, 0]);
+    assert_eq!([behind(20, &chain(4)), behind(21, &chain(4))], [0, 1]);
+    let load = "ld.global.u32 %r20, [%rd2+4100];\nst.global.u32 [%rd2+40], %r20;";
+    assert_eq!([behind(20, load), behind(21, load)], [0, 1]);
+    let needs = "ld.global.u32 %r20, [%rd2+4100];\nadd.s32 %r10, %r10, %r20;\nbar.sync 0;";
+    assert_eq!([behind(9, needs), behind(9, &format!("bar.sync 0;\n{needs}"))], [0, 1]);
     // Loads from global memory.
     for around in [TOP, LOOP] {
         let others = left(0, around, "", "") - 1;
