@@ -249,7 +249,7 @@ pub const METRICS: &[Metric] = &[
     path(
         "memory.tlb.second_misses",
         "requests",
-        "requests of SMs to L2 whose translation was in neither TLB",
+        "requests of SMs to L2 whose translation was in neither TLB, of which the second was full",
         |f| Some(f.memory.tlb?.second_misses),
     ),
     path("memory.tma.copies", "copies", "bulk copies and copies of tensors that threads asked for", |f| {

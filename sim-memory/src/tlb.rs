@@ -12,10 +12,10 @@ use crate::vocabulary::Cycle;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TlbSpec {
-    /// The TLB that translates what leaves an SM. It is empty when a launch begins.
+    /// The TLB that translates what leaves an SM. It is empty after each synchronisation.
     pub first: TlbLevel,
     /// The TLB that has what the first misses. In a chip several SMs share it; here each has one of its size. Of memory that fits
-    /// it, it has the translations from before the launch.
+    /// it, it has the translations from the start: one that is missing takes no time as long as there are free entries.
     #[serde(default)]
     pub second: Option<TlbLevel>,
 }
@@ -113,7 +113,7 @@ pub struct TlbStats {
     pub requests: u64,
     /// Those whose translation was not in the first TLB.
     pub misses: u64,
-    /// Those of them whose translation was not in the second TLB.
+    /// Those of them whose translation was not in the second TLB, which was full.
     pub second_misses: u64,
 }
 
@@ -170,7 +170,7 @@ impl Tlbs {
         self.stats
     }
 
-    /// Makes them what they are before a launch.
+    /// Makes them what they are after a synchronisation.
     pub fn reset(&mut self) {
         self.first.clear();
         self.second.clear();

@@ -1,6 +1,6 @@
 //! What is done behind a branch whichever way it goes is done in front of it, as NVIDIA's assembler does: where the ways of a branch
 //! meet again behind one basic block each at most, which may repeat itself, instructions of the block where they meet that need nothing of what lies between
-//! move up. Loads do where threads of a warp may go different ways, and where nothing between them stores (code of ptxas 12.9 for
+//! move up, but not past a reading of the clock. Loads do where threads of a warp may go different ways, and where nothing between them stores (code of ptxas 12.9 for
 //! sm_52 to sm_90).
 
 use super::ir::{BlockId, Func, Inst, PredOperand, Terminator};
@@ -11,7 +11,8 @@ use crate::isa::Root;
 use crate::program::{Extra, OpClass};
 use sim_memory::vocabulary::Semantics;
 
-/// Moves instructions in front of branches; returns how many. `words`: those that may be live behind a branch.
+/// Moves instructions in front of branches; returns how many. `words`: those that may be live where a branch is; what arms need
+/// besides is not looked at.
 pub fn hoist(func: &mut Func, words: u32) -> u32 {
     if func.injected_by_hand {
         return 0;
@@ -119,7 +120,7 @@ struct Between {
     read: RegSet,
     /// Loads may pass.
     loads: bool,
-    /// Nothing passes any more.
+    /// Nothing passes any more: clocks, what orders or converts registers that it does not name, calls, ends of threads.
     closed: bool,
 }
 
@@ -136,11 +137,14 @@ impl Between {
         }
         for inst in arms.iter().flat_map(|arm| func.blocks[*arm].all()) {
             between.names(inst);
-            between.loads &= match inst.class {
-                OpClass::Data | OpClass::LoadParam | OpClass::Clock | OpClass::Branch => true,
-                OpClass::Load => is_weak(inst),
-                _ => false,
-            };
+            match inst.class {
+                OpClass::Data | OpClass::LoadParam | OpClass::Branch => {}
+                OpClass::Load if is_weak(inst) => {}
+                OpClass::Load | OpClass::Store | OpClass::Atomic | OpClass::Barrier | OpClass::Membar => {
+                    between.loads = false;
+                }
+                _ => between.closed = true,
+            }
         }
         between
     }
@@ -154,7 +158,7 @@ impl Between {
     fn stays(&mut self, inst: &Inst) {
         self.names(inst);
         match inst.class {
-            OpClass::Data | OpClass::LoadParam | OpClass::Clock => {}
+            OpClass::Data | OpClass::LoadParam => {}
             OpClass::Load if is_weak(inst) => {}
             OpClass::Store | OpClass::Load => self.loads = false,
             _ => self.closed = true,

@@ -62,7 +62,7 @@ pub fn predicate(func: &mut Func, passes: AssemblerSpec) -> u32 {
         .collect();
     let lengths = lengths(made, &short, passes);
     for (b, uniform) in uniform.into_iter().enumerate() {
-        short[b] = short[b].take_if(|short| {
+        short[b] = short[b].take().filter(|short| {
             let length = |arm: BlockId| lengths[arm] as usize;
             // The first of two arms jumps over the other.
             let jump = short.arms.len() - 1;

@@ -8,7 +8,7 @@ use crate::program::{OpClass, Program};
 fn program(hoist: bool, condition: &str, arm: &str, meet: &str) -> Arc<Program> {
     let text = format!(
         ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p, .param .u32 n)\n{{\n\
-         .reg .b32 %r<49>;\n.reg .b64 %rd<9>;\n.reg .pred %p<9>;\n.shared .align 4 .b8 room[4096];\n\
+         .reg .b32 %r<49>;\n.reg .b32 %q<40>;\n.reg .b64 %rd<9>;\n.reg .pred %p<9>;\n.shared .align 4 .b8 room[4096];\n\
          ld.param.u64 %rd1, [p];\nld.param.u32 %r5, [n];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd3, %r1, 4;\n\
          add.u64 %rd2, %rd1, %rd3;\nmov.u32 %r7, room;\nld.global.u32 %r6, [%rd2];\nld.global.u32 %r10, [%rd2+512];\n\
          mov.u32 %r2, %ctaid.x;\nmov.u32 %r30, 0;\n{condition}\n@!%p1 bra E;\n{arm}\nE:\n{meet}\n\
@@ -66,7 +66,6 @@ fn loads_pass_arms_that_do_not_store_where_threads_go_different_ways() {
         "bar.sync 0;",
         "membar.gl;",
         "ld.volatile.global.u32 %r10, [%rd2+80];",
-        "@%p1 ret;",
     ] {
         assert_eq!(moved(OpClass::Load, APART, arm, loads), 0, "{arm}");
     }
@@ -79,6 +78,42 @@ fn loads_pass_arms_that_do_not_store_where_threads_go_different_ways() {
     ] {
         assert_eq!(moved(OpClass::Load, APART, PRODUCT, &format!("{first}\n{loads}")), 0, "{first}");
     }
+}
+
+/// What stands between two readings of the clock stays there, in front of them and behind.
+#[test]
+fn nothing_passes_the_clock() {
+    let own = "mul.lo.s32 %r20, %r6, %r6;\nst.global.u32 [%rd2+800], %r20;";
+    assert_eq!(moved(OpClass::Data, APART, STORE, own), 1);
+    let clock = "mov.u32 %r25, %clock;\nst.global.u32 [%rd2+900], %r25;";
+    assert_eq!(moved(OpClass::Data, APART, STORE, &format!("{clock}\n{own}")), 0);
+    assert_eq!(moved(OpClass::Data, APART, &format!("{clock}\n{STORE}"), own), 0);
+    for arm in ["@%p1 ret;", "vote.sync.ballot.b32 %r10, %p1, -1;"] {
+        assert_eq!(moved(OpClass::Data, APART, arm, own), 0, "{arm}");
+    }
+}
+
+/// Both arms of a branch count.
+#[test]
+fn neither_arm_is_passed_that_writes_what_is_read() {
+    let then = "mul.lo.s32 %r10, %r10, %r6;\nbar.sync 0;\nbra M;";
+    let found = |own: &str| {
+        let meet =
+            format!("xor.b32 %r21, %r10, %r6;\nbar.sync 1;\nM:\n{own}\nst.global.u32 [%rd2+40], %r21;");
+        moved(OpClass::Data, APART, then, &meet)
+    };
+    assert_eq!(found("mul.lo.s32 %r20, %r6, %r1;\nst.global.u32 [%rd2+800], %r20;"), 1);
+    assert_eq!(found("mul.lo.s32 %r20, %r21, %r1;\nst.global.u32 [%rd2+800], %r20;"), 0);
+    assert_eq!(found("mul.lo.s32 %r20, %r10, %r1;\nst.global.u32 [%rd2+800], %r20;"), 0);
+}
+
+/// As many words move as there is room for.
+#[test]
+fn values_move_as_long_as_there_is_room() {
+    let all: String = (0..40).map(|i| format!("mul.lo.s32 %q{i}, %r6, {};\n", 3 + 2 * i)).collect();
+    let sum: String = (0..40).map(|i| format!("add.s32 %r10, %r10, %q{i};\n")).collect();
+    let found = moved(OpClass::Data, APART, STORE, &(all + &sum));
+    assert!((20..32).contains(&found), "{found}");
 }
 
 #[test]
