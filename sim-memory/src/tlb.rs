@@ -54,14 +54,12 @@ impl TlbSpec {
     }
 }
 
-/// Translations of one TLB, those used last first.
+/// Translations of one TLB, those used last first. One that is missed later is there later, so that what is asked of one line
+/// keeps its order.
 #[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
 struct Translations {
     /// Pages, with the cycle from which the translation is there.
     entries: Vec<(u64, Cycle)>,
-    /// The latest cycle from which a translation that was replaced would have been there: the same page is not there before, so
-    /// that what is asked of one line keeps its order.
-    replaced: Cycle,
 }
 
 impl Translations {
@@ -73,26 +71,18 @@ impl Translations {
         Some(self.entries[0].1)
     }
 
-    /// Takes a translation in that is there from a cycle on, or from when one that it might be again is; returns that cycle.
+    /// Takes a translation in that is there from a cycle on; returns that cycle.
     #[cold]
     fn fill(&mut self, page: u64, at: Cycle, most: u32) -> Cycle {
-        if self.is_full(most)
-            && let Some((_, at)) = self.entries.pop()
-        {
-            self.replaced = self.replaced.max(at);
+        if self.is_full(most) {
+            self.entries.pop();
         }
-        let at = at.max(self.replaced);
         self.entries.insert(0, (page, at));
         at
     }
 
     fn is_full(&self, most: u32) -> bool {
         self.entries.len() >= most as usize
-    }
-
-    fn clear(&mut self) {
-        self.entries.clear();
-        self.replaced = 0;
     }
 }
 
@@ -172,8 +162,8 @@ impl Tlbs {
 
     /// Makes them what they are after a synchronisation.
     pub fn reset(&mut self) {
-        self.first.clear();
-        self.second.clear();
+        self.first.entries.clear();
+        self.second.entries.clear();
         self.stats = TlbStats::default();
     }
 }
@@ -233,26 +223,40 @@ mod tests {
     }
 
     proptest! {
-        /// A literal model: what is there and since when, by page, in a queue of pages in the order of use.
+        /// A literal model: pages in a queue in the order of use, with since when they are there; and the second TLB's behind it.
         #[test]
-        fn translations_are_those_of_a_queue(
+        fn translations_are_those_of_queues(
             entries in 1..5u32,
-            accesses in proptest::collection::vec((0..9u64, 0..15u64), 1..80),
+            second in 0..4u32,
+            accesses in proptest::collection::vec((0..12u64, 0..15u64), 1..80),
         ) {
-            let spec = TlbSpec { first: TlbLevel { page_bytes: 1 << 12, entries, miss_latency: 10 }, second: None };
+            let level = |page_bytes, entries, miss_latency| TlbLevel { page_bytes, entries, miss_latency };
+            let spec = TlbSpec {
+                first: level(1 << 12, entries, 10),
+                second: (second > 0).then(|| level(1 << 14, second, 70)),
+            };
             let mut tlbs = Tlbs::default();
-            let mut queue: VecDeque<(u64, u64)> = VecDeque::new();
-            let (mut now, mut gone, mut last) = (0, 0, [0; 9]);
+            let (mut queue, mut behind) = (VecDeque::new(), VecDeque::new());
+            let (mut now, mut last) = (0, [0; 12]);
             for (page, later) in accesses {
                 now += later;
-                let found = queue.iter().position(|(of, _)| *of == page).and_then(|i| queue.remove(i));
-                let (_, from) = found.unwrap_or_else(|| {
-                    if queue.len() == entries as usize {
-                        gone = queue.pop_back().map_or(gone, |(_, from)| gone.max(from));
+                let found = |queue: &mut VecDeque<(u64, u64)>, page: u64| {
+                    queue.iter().position(|(of, _)| *of == page).and_then(|i| queue.remove(i))
+                };
+                let (_, from) = found(&mut queue, page).unwrap_or_else(|| {
+                    let mut from = now;
+                    if second > 0 {
+                        let full = behind.len() == second as usize;
+                        let walked = (page / 4, now + if full { 70 } else { 0 });
+                        let big = found(&mut behind, page / 4).unwrap_or(walked);
+                        behind.push_front(big);
+                        behind.truncate(second as usize);
+                        from = big.1.max(now);
                     }
-                    (page, (now + 10).max(gone))
+                    (page, from + 10)
                 });
                 queue.push_front((page, from));
+                queue.truncate(entries as usize);
                 let at = tlbs.translate(&spec, (page << 12) + 256, now);
                 prop_assert_eq!(at, from.max(now));
                 prop_assert!(at >= last[page as usize], "requests of a page keep their order");
