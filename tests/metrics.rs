@@ -18,7 +18,7 @@ fn sum(report: &Value, paths: &[&str]) -> f64 {
 }
 
 /// Metrics that are not the value at the path of their name.
-const DERIVED: [(&str, fn(&Value) -> f64); 24] = [
+const DERIVED: [(&str, fn(&Value) -> f64); 25] = [
     ("ipc", |r| at(r, "warp_instructions") / at(r, "cycles")),
     ("lane_utilisation", |r| at(r, "lane_utilisation_ppm") / 10_000.0),
     ("occupancy", |r| 100.0 * at(r, "warp_cycles") / at(r, "warp_slots")),
@@ -48,6 +48,7 @@ const DERIVED: [(&str, fn(&Value) -> f64); 24] = [
     ("stalls.memory", |r| slots(r, at(r, "stalls.memory"))),
     ("stalls.sleep", |r| slots(r, at(r, "stalls.sleep"))),
     ("stalls.unit_busy", |r| slots(r, at(r, "stalls.unit_busy"))),
+    ("memory.tlb.miss_rate", |r| 100.0 * at(r, "memory.tlb.misses") / at(r, "memory.tlb.requests")),
     ("memory.tma.occupancy", |r| 100.0 * at(r, "memory.tma.busy_cycles") / at(r, "memory.tma.active_cycles")),
     ("memory.l1.hit_rate", |r| hit_rate(r, "l1")),
     ("memory.l2.hit_rate", |r| hit_rate(r, "l2")),
