@@ -8,7 +8,7 @@
 use super::balance::balance;
 use super::combine::combine;
 use super::conditions::conditions;
-use super::constants::{begin, constants};
+use super::constants::{begin, constants, parameter};
 use super::convergence::converge;
 use super::copies::begin_copies;
 use super::hoist::hoist;
@@ -131,23 +131,6 @@ struct Fact {
 fn is_global_cvta(inst: &Inst) -> bool {
     let alone = inst.src[1..].iter().all(|o| *o == Operand::None);
     inst.form.root == Root::Cvta && inst.form.mods.space == Some(StateSpace::Global) && alone
-}
-
-/// A load of a parameter that is an operand of machine code.
-pub(super) fn parameter(func: &Func, inst: &Inst, reg: Reg) -> Option<Operand> {
-    let Extra::Memory(facts) = &inst.extra else { return None };
-    let wide = func.regs[reg as usize] == Width::Pair;
-    let bytes = if wide { 8 } else { 4 };
-    let whole = func.entry
-        && inst.class == OpClass::LoadParam
-        && inst.guard == PredOperand::Const(true)
-        && func.regs[reg as usize] != Width::Half
-        && inst.src[0] == Operand::None
-        && facts.vector == 1
-        && (facts.element_bytes, facts.reg_bits) == (bytes, 8 * bytes);
-    let offset = u32::try_from(inst.imm).ok().filter(|_| whole)?;
-    // What lies beyond them is told where it is loaded.
-    (offset.checked_add(u32::from(bytes))? <= func.param_bytes).then_some(Operand::Parameter { offset, wide })
 }
 
 /// What an instruction makes known.

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cfg::{Around, Dominance, Graph, components, natural_loops};
-use super::clean_up::parameter;
 use super::ir::{Block, Func, Inst, Operand, PredOperand, Reg, Width};
 use super::tf4_access_sizes;
 use super::work::count;
@@ -273,6 +272,23 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
 /// for, which the cost table counts.
 fn spans(root: Root) -> bool {
     matches!(root, Root::Mov | Root::Bfe | Root::Bfi | Root::Div | Root::Rem)
+}
+
+/// A load of a parameter that is an operand of machine code.
+pub(super) fn parameter(func: &Func, inst: &Inst, reg: Reg) -> Option<Operand> {
+    let Extra::Memory(facts) = &inst.extra else { return None };
+    let wide = func.regs[reg as usize] == Width::Pair;
+    let bytes = if wide { 8 } else { 4 };
+    let whole = func.entry
+        && inst.class == OpClass::LoadParam
+        && inst.guard == PredOperand::Const(true)
+        && func.regs[reg as usize] != Width::Half
+        && inst.src[0] == Operand::None
+        && facts.vector == 1
+        && (facts.element_bytes, facts.reg_bits) == (bytes, 8 * bytes);
+    let offset = u32::try_from(inst.imm).ok().filter(|_| whole)?;
+    // What lies beyond them is told where it is loaded.
+    (offset.checked_add(u32::from(bytes))? <= func.param_bytes).then_some(Operand::Parameter { offset, wide })
 }
 
 /// The instruction that fills a register.
