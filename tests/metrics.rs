@@ -107,6 +107,24 @@ fn every_metric_has_the_value_of_its_definition_in_a_real_report() {
         &["run", "empty_blocks", "--set", "blocks=8192", "--chip", "h100", "--json"],
         // More than L2 holds.
         &["run", "vecadd", "--set", "n=262144", "--chip", "gtx480", "--json"],
+        // More than either TLB has.
+        &[
+            "run",
+            "vecadd",
+            "--set",
+            "n=262144",
+            "--chip",
+            "v100",
+            "--set",
+            "memory.tlb.first.page_bytes=65536",
+            "--set",
+            "memory.tlb.first.entries=1",
+            "--set",
+            "memory.tlb.second.page_bytes=65536",
+            "--set",
+            "memory.tlb.second.entries=1",
+            "--json",
+        ],
     ];
     let mut seen: BTreeMap<&str, u32> = BTreeMap::new();
     for run in runs {
