@@ -50,6 +50,11 @@ impl<T: Copy + Default> RecentLines<T> {
         set.first_mut().map(|line| &mut line.1)
     }
 
+    /// True if no way of a line's set is empty.
+    pub fn is_full(&mut self, number: u64) -> bool {
+        self.set(number).last().is_some_and(|line| line.0 != NONE)
+    }
+
     /// A line that is not here takes the place of the least recently used one of its set.
     pub fn insert(&mut self, number: u64, known: T) {
         let set = self.set(number);
@@ -81,10 +86,11 @@ mod tests {
     fn the_least_recently_used_line_of_a_set_is_replaced() {
         let mut lines = RecentLines::<u8>::new(2, 2);
         for (number, known) in [(0, 1), (2, 2), (1, 3)] {
-            assert_eq!(lines.find(number), None);
+            assert_eq!((lines.find(number).is_none(), lines.is_full(number)), (true, false));
             lines.insert(number, known);
         }
         assert_eq!(lines.find(0), Some(&mut 1));
+        assert_eq!([lines.is_full(0), lines.is_full(1)], [true, false]);
         lines.insert(4, 4);
         assert_eq!([0, 1, 2, 4].map(|number| lines.find(number).copied()), [Some(1), Some(3), None, Some(4)]);
         lines.clear();

@@ -100,7 +100,7 @@ pub struct SmMemory {
     spare_atomics: Vec<Box<AtomicLanes>>,
     outbox: Vec<(Cycle, u32, Request)>,
     egress_free: Cycle,
-    tlbs: Tlbs,
+    tlbs: Option<Tlbs>,
     /// The SM's number.
     sm: u32,
     /// MSHRs in use: loads in flight.
@@ -145,7 +145,7 @@ impl SmMemory {
             spare_atomics: Vec::new(),
             outbox: Vec::new(),
             egress_free: 0,
-            tlbs: Tlbs::default(),
+            tlbs: spec.tlb.as_ref().map(Tlbs::new),
             mshrs: Occupancy::default(),
             tokens: Occupancy::default(),
             load_store: Occupancy::default(),
@@ -413,7 +413,7 @@ impl SmMemory {
             load_store: self.load_store.stats(),
             mshrs: self.mshrs.stats(),
             tokens: self.tokens.stats(),
-            tlb: self.tlbs.stats(),
+            tlb: self.tlbs.as_ref().map(Tlbs::stats).unwrap_or_default(),
             ..self.stats
         }
     }
@@ -631,8 +631,8 @@ impl SmMemory {
         let bytes = net.header_bytes + payload;
         let start = self.egress_free.max(now);
         self.egress_free = start + Cycle::from(bytes.div_ceil(net.request_bytes_per_cycle).max(1));
-        let translated = match &self.spec.tlb {
-            Some(tlb) => self.tlbs.translate(tlb, request.line, self.egress_free),
+        let translated = match &mut self.tlbs {
+            Some(tlbs) => tlbs.translate(request.line, self.egress_free),
             None => self.egress_free,
         };
         let arrival = translated + Cycle::from(net.latency);

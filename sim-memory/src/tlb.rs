@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::line::LINE_BYTES;
+use crate::recent_lines::RecentLines;
 use crate::vocabulary::Cycle;
 
 /// Translation lookaside buffers (TLBs) of an SM.
@@ -54,35 +55,35 @@ impl TlbSpec {
     }
 }
 
-/// Translations of one TLB, those used last first. One that is missed later is there later, so that what is asked of one line
-/// keeps its order.
-#[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
-struct Translations {
-    /// Pages, with the cycle from which the translation is there.
-    entries: Vec<(u64, Cycle)>,
+/// One TLB, with the cycle from which each translation is there. One that is missed later is there later, so that what is asked of
+/// one line keeps its order.
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
+struct Tlb {
+    pages: RecentLines<Cycle>,
+    /// Bits of an address below the number of its page.
+    shift: u32,
+    miss_latency: Cycle,
 }
 
-impl Translations {
-    /// The cycle from which a page's translation is there, which becomes that used last; `None` if it is missing.
-    #[inline]
-    fn find(&mut self, page: u64) -> Option<Cycle> {
-        let place = self.entries.iter().position(|(of, _)| *of == page)?;
-        self.entries[..=place].rotate_right(1);
-        Some(self.entries[0].1)
-    }
-
-    /// Takes a translation in that is there from a cycle on; returns that cycle.
-    #[cold]
-    fn fill(&mut self, page: u64, at: Cycle, most: u32) -> Cycle {
-        if self.is_full(most) {
-            self.entries.pop();
+impl Tlb {
+    fn new(level: &TlbLevel) -> Self {
+        Self {
+            pages: RecentLines::new(1, level.entries),
+            shift: level.page_bytes.ilog2(),
+            miss_latency: level.miss_latency.into(),
         }
-        self.entries.insert(0, (page, at));
-        at
     }
 
-    fn is_full(&self, most: u32) -> bool {
-        self.entries.len() >= most as usize
+    /// The cycle from which the translation of an address is there, which becomes that used last; `None` if it is missing.
+    #[inline]
+    fn find(&mut self, address: u64) -> Option<Cycle> {
+        self.pages.find(address >> self.shift).copied()
+    }
+
+    /// Takes in a translation that is there from a cycle on; returns that cycle.
+    fn fill(&mut self, address: u64, from: Cycle) -> Cycle {
+        self.pages.insert(address >> self.shift, from);
+        from
     }
 }
 
@@ -117,42 +118,48 @@ impl TlbStats {
 }
 
 /// The TLBs of one SM.
-#[derive(Debug, Default, borsh::BorshSerialize, borsh::BorshDeserialize)]
+#[derive(Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Tlbs {
-    first: Translations,
-    second: Translations,
+    first: Tlb,
+    second: Option<Tlb>,
     stats: TlbStats,
 }
 
 impl Tlbs {
+    /// Empty ones.
+    pub fn new(spec: &TlbSpec) -> Self {
+        Self {
+            first: Tlb::new(&spec.first),
+            second: spec.second.as_ref().map(Tlb::new),
+            stats: TlbStats::default(),
+        }
+    }
+
     /// The cycle from which a request for this line that leaves at `now` is translated.
     #[inline]
-    pub fn translate(&mut self, spec: &TlbSpec, line: u64, now: Cycle) -> Cycle {
+    pub fn translate(&mut self, line: u64, now: Cycle) -> Cycle {
         self.stats.requests += 1;
-        let page = line >> spec.first.page_bytes.ilog2();
-        match self.first.find(page) {
+        match self.first.find(line) {
             Some(from) => from.max(now),
-            None => self.miss(spec, line, page, now),
+            None => self.miss(line, now),
         }
     }
 
     #[cold]
-    fn miss(&mut self, spec: &TlbSpec, line: u64, page: u64, now: Cycle) -> Cycle {
+    fn miss(&mut self, line: u64, now: Cycle) -> Cycle {
         self.stats.misses += 1;
-        let mut from = now;
-        if let Some(second) = &spec.second {
-            let page = line >> second.page_bytes.ilog2();
-            from = match self.second.find(page) {
+        let from = match &mut self.second {
+            None => now,
+            Some(second) => match second.find(line) {
                 Some(from) => from.max(now),
                 None => {
-                    let missing = self.second.is_full(second.entries);
-                    self.stats.second_misses += u64::from(missing);
-                    let walk = if missing { second.miss_latency } else { 0 };
-                    self.second.fill(page, now + Cycle::from(walk), second.entries)
+                    let walks = second.pages.is_full(line);
+                    self.stats.second_misses += u64::from(walks);
+                    second.fill(line, now + if walks { second.miss_latency } else { 0 })
                 }
-            };
-        }
-        self.first.fill(page, from + Cycle::from(spec.first.miss_latency), spec.first.entries)
+            },
+        };
+        self.first.fill(line, from + self.first.miss_latency)
     }
 
     /// Counters.
@@ -162,8 +169,8 @@ impl Tlbs {
 
     /// Makes them what they are after a synchronisation.
     pub fn reset(&mut self) {
-        self.first.entries.clear();
-        self.second.entries.clear();
+        self.first.pages.clear();
+        self.second.iter_mut().for_each(|second| second.pages.clear());
         self.stats = TlbStats::default();
     }
 }
@@ -182,8 +189,8 @@ mod tests {
 
     #[test]
     fn what_was_used_least_recently_is_missed() {
-        let (spec, mut tlbs) = (spec(None), Tlbs::default());
-        let mut delay = |page: u64, now| tlbs.translate(&spec, page << 12, now) - now;
+        let mut tlbs = Tlbs::new(&spec(None));
+        let mut delay = |page: u64, now| tlbs.translate(page << 12, now) - now;
         for now in [100, 200] {
             let expected = if now == 100 { 10 } else { 0 };
             for page in 1..=3 {
@@ -200,18 +207,18 @@ mod tests {
 
     #[test]
     fn requests_of_a_page_wait_for_the_one_that_missed() {
-        let (spec, mut tlbs) = (spec(None), Tlbs::default());
-        assert_eq!(tlbs.translate(&spec, 0, 100), 110);
-        assert_eq!(tlbs.translate(&spec, 128, 104), 110);
-        assert_eq!(tlbs.translate(&spec, 1 << 12, 105), 115);
-        assert_eq!(tlbs.translate(&spec, 0, 111), 111);
+        let mut tlbs = Tlbs::new(&spec(None));
+        assert_eq!(tlbs.translate(0, 100), 110);
+        assert_eq!(tlbs.translate(128, 104), 110);
+        assert_eq!(tlbs.translate(1 << 12, 105), 115);
+        assert_eq!(tlbs.translate(0, 111), 111);
     }
 
     #[test]
     fn a_second_tlb_has_what_fits_it() {
         let second = TlbLevel { page_bytes: 1 << 14, entries: 2, miss_latency: 500 };
-        let (spec, mut tlbs) = (spec(Some(second)), Tlbs::default());
-        let mut delay = |page: u64, now| tlbs.translate(&spec, page << 12, now) - now;
+        let mut tlbs = Tlbs::new(&spec(Some(second)));
+        let mut delay = |page: u64, now| tlbs.translate(page << 12, now) - now;
         for (i, page) in [0, 1, 2, 3, 4, 5, 6, 7].into_iter().enumerate() {
             assert_eq!(delay(page, 1000 * i as u64), 10, "page {page}");
         }
@@ -235,7 +242,7 @@ mod tests {
                 first: level(1 << 12, entries, 10),
                 second: (second > 0).then(|| level(1 << 14, second, 70)),
             };
-            let mut tlbs = Tlbs::default();
+            let mut tlbs = Tlbs::new(&spec);
             let (mut queue, mut behind) = (VecDeque::new(), VecDeque::new());
             let (mut now, mut last) = (0, [0; 12]);
             for (page, later) in accesses {
@@ -257,7 +264,7 @@ mod tests {
                 });
                 queue.push_front((page, from));
                 queue.truncate(entries as usize);
-                let at = tlbs.translate(&spec, (page << 12) + 256, now);
+                let at = tlbs.translate((page << 12) + 256, now);
                 prop_assert_eq!(at, from.max(now));
                 prop_assert!(at >= last[page as usize], "requests of a page keep their order");
                 last[page as usize] = at;

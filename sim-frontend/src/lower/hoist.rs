@@ -1,7 +1,7 @@
-//! What is done behind a branch whichever way it goes is done in front of it, as NVIDIA's assembler does: where the ways of a branch
-//! meet again behind one basic block each at most, which may repeat itself, instructions of the block where they meet that need nothing of what lies between
-//! move up, but not past a reading of the clock. Loads do where threads of a warp may go different ways, and where nothing between them stores (code of ptxas 12.9 for
-//! sm_52 to sm_90).
+//! What is done behind a branch whichever way it goes is done in front of it, as NVIDIA's assembler does: where the ways of a
+//! branch meet again behind one basic block each at most, which may repeat itself, instructions of the block where they meet that
+//! need nothing of what lies between move up, but not past a reading of the clock. Loads do where threads of a warp may go
+//! different ways, and where nothing between them stores (code of ptxas 12.9 for sm_52 to sm_90).
 
 use super::ir::{BlockId, Func, Inst, PredOperand, Terminator};
 use super::liveness::{Live, RegSet};

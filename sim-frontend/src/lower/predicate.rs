@@ -25,7 +25,7 @@ const WITH_WORK: usize = 20;
 /// Instructions behind a branch that are enough of those others; one load is, too.
 const WORK: u32 = 4;
 
-/// Instructions of PTX of an arm that is looked at: what they become is fewer by three quarters at most.
+/// Instructions of PTX of an arm that is looked at: each of machine code is made of a few at most.
 const LONGEST: usize = 80;
 
 /// Stores of an arm.
@@ -75,10 +75,10 @@ pub fn predicate(func: &mut Func, passes: AssemblerSpec) -> u32 {
     let live = Live::new(func);
     let mut needed = RegSet::new(func.regs.len());
     let mut gone = vec![false; func.blocks.len()];
-    let mut made = 0;
+    let mut replaced = 0;
     for (b, short) in short.into_iter().enumerate() {
         let Some(Short { arms, meet, .. }) = short else { continue };
-        made += 1;
+        replaced += 1;
         let mut insts = Vec::new();
         for (i, (condition, arm)) in arms.iter().enumerate() {
             // Behind the arm come what is left of the other one, and where they meet.
@@ -104,7 +104,7 @@ pub fn predicate(func: &mut Func, passes: AssemblerSpec) -> u32 {
         func.blocks[b].end = Terminator::Jump(Some(jump).filter(|_| behind != Some(meet)), meet);
     }
     func.remove_blocks(&gone);
-    made
+    replaced
 }
 
 /// An instruction of an arm under its condition. `needed`: registers that are read behind the arm.

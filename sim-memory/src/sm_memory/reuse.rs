@@ -63,7 +63,9 @@ impl SmMemory {
         accepted.reset();
         parts.clear();
         outbox.clear();
-        tlbs.reset();
+        if let Some(tlbs) = tlbs {
+            tlbs.reset();
+        }
         leaving.clear();
         runnable.clear();
         latencies.reset();
