@@ -224,6 +224,9 @@ pub struct AssemblerSpec {
     /// branch: BSSY and BSYNC from 7.0 on, SSY and SYNC before. Policies that inject instructions of their own have none besides.
     #[serde(default)]
     pub convergence_barriers: bool,
+    /// Addresses that are a product of parameters and immediates with a sum are computed in uniform registers (compute capability 7.5).
+    #[serde(default)]
+    pub uniform_addresses: bool,
     /// Instructions that a kernel begins with besides its own: NVIDIA's assembler loads the stack pointer, and from 8.0 on a
     /// descriptor of global memory.
     #[serde(default)]
@@ -301,6 +304,7 @@ impl AssemblerSpec {
         combine_atomics: CombineAtomics::Redux,
         loads_before_copies: 3,
         convergence_barriers: true,
+        uniform_addresses: false,
         prologue: 0,
         shared_window: 0,
         register_banks: true,

@@ -10,12 +10,14 @@
 
 use rustc_hash::FxHashMap;
 
-use super::ir::{Block, Func, Operand, Reg, Width};
+use super::ir::{Block, Func, Inst, Operand, Reg, Width};
 use super::linear_scan::{Assignment, Interval, MAX_ROWS, exposed};
 use super::live_ranges::{Among, LiveRanges, Range, RowsInUse, append};
 use super::scratch::{Products, scratch_words};
 use super::work::count;
-use crate::program::OpClass;
+use crate::isa::Root;
+use crate::program::{Extra, OpClass};
+use sim_memory::vocabulary::ScalarType;
 
 /// Words that an instruction reads, beyond which they are a fragment of a matrix, of which registers in a row hold the parts.
 const FEW: usize = 4;
@@ -28,6 +30,20 @@ pub(super) const HELD: u32 = 10;
 
 /// All places of a function.
 const ALWAYS: (u32, u32) = (0, u32::MAX);
+
+/// What a row is wanted for.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// A register.
+    Value(Reg),
+    /// The low word of a sum of 64 bits that only such sums read: its words are two values in machine code, and that of the low word is
+    /// written while the operands of the high words are there.
+    LowWord(Reg),
+    /// A copy of a register that is several words of a fragment, which lie in registers in a row.
+    Copy(Reg),
+    /// The program of an instruction.
+    Program,
+}
 
 /// What an instruction reads together with a word.
 #[derive(Default)]
@@ -61,7 +77,11 @@ pub(super) fn assign(
         live.put(STACK_POINTER, &[ALWAYS], 1);
     }
     // Pairs come first, then words, each in the order of their first places.
-    let mut words: Vec<(u32, Option<Reg>)> = Vec::new();
+    let mut words: Vec<(u32, Wanted)> = Vec::new();
+    // By register that lies where the address of its load lay: the place up to which the load holds that.
+    let mut over: FxHashMap<Reg, u32> = FxHashMap::default();
+    let split = split(func);
+    let copies = copies(func);
     for &Interval { reg, start, .. } in intervals {
         let own = ranges.of_register(reg);
         place[reg as usize] = match func.regs[reg as usize] {
@@ -69,44 +89,62 @@ pub(super) fn assign(
             width if func.is_uniform(reg) => Some(uniform.take(own, width == Width::Pair)?),
             Width::Pair => {
                 let mut until = accesses.held(reg, own);
-                let row = match accesses.address(reg, own, &ranges, &place, first_row) {
+                let row = match accesses.address(reg, own, &ranges, &place, first_row, &over) {
                     Some((row, 2)) if live.is_open(row, 2, own) => {
                         until = accesses.with_address(reg, until);
+                        over.extend(accesses.hold_of_address(reg).map(|(_, until)| (reg, until)));
                         row
                     }
                     _ => rows.lowest(&until, Among::Pairs, |row| live.is_free_in(row, own))?,
                 };
                 rows.put(row, &until, 2);
                 live.put(row, own, 2);
+                if split[reg as usize] {
+                    words.push((start, Wanted::LowWord(reg)));
+                }
                 Some(first_row + row)
             }
             Width::Word | Width::Half => {
-                words.push((start, Some(reg)));
+                words.push((start, Wanted::Value(reg)));
+                words.extend((0..copies.get(&reg).copied().unwrap_or(0)).map(|_| (start, Wanted::Copy(reg))));
                 None
             }
         };
     }
+    let hints = hints(func, &ranges, &place, first_row);
     rows.begin_again();
     words.extend(scratch(func));
     words.sort_by_key(|(start, _)| *start);
     let most = (most + u16::from(stack_pointer)).saturating_sub(first_row);
-    for (start, reg) in words {
+    for (start, wanted) in words {
         let within = [(start, start + 1)];
-        let own = reg.map_or(&within[..], |reg| ranges.of_register(reg));
+        let (reg, own) = match wanted {
+            Wanted::Value(reg) => (Some(reg), ranges.of_register(reg)),
+            Wanted::LowWord(reg) | Wanted::Copy(reg) => (None, ranges.of_register(reg)),
+            Wanted::Program => (None, &within[..]),
+        };
         let mut until = reg.map_or_else(|| own.to_vec(), |reg| accesses.held(reg, own));
         let lowest = rows.lowest(&until, Among::Any, |row| live.is_free_in(row, own))?;
-        let bank = reg.and_then(|reg| bank(beside.get(&reg), &place, &beside));
+        let bank = match wanted {
+            Wanted::LowWord(_) => Some(Among::Odd),
+            _ => reg.and_then(|reg| bank(beside.get(&reg), &place, &beside, &hints)),
+        };
+        let fits = |row: u16| bank.is_none_or(|bank| (bank == Among::Odd) == (row % 2 == 1));
+        // A source of a result lies where this does.
+        let hint = reg.and_then(|reg| hints.get(&reg).copied());
+        let hint =
+            hint.filter(|row| fits(*row) && rows.is_open(*row, 1, &until) && live.is_open(*row, 1, own));
         // What is loaded lies where its address lay.
-        let address = reg.and_then(|reg| accesses.address(reg, own, &ranges, &place, first_row));
+        let address = reg.and_then(|reg| accesses.address(reg, own, &ranges, &place, first_row, &over));
         let there = address.and_then(|(row, rows)| {
-            let fits = |row: &u16| bank.is_none_or(|bank| (bank == Among::Odd) == (row % 2 == 1));
-            (row..row + rows).filter(fits).find(|row| live.is_open(*row, 1, own))
+            (row..row + rows).filter(|row| fits(*row)).find(|row| live.is_open(*row, 1, own))
         });
         let row = match (
             there,
             bank.and_then(|bank| Some((bank, rows.lowest(&until, bank, |row| live.is_free_in(row, own))?))),
         ) {
             (Some(row), _) => row,
+            _ if hint.is_some() => hint.unwrap_or(lowest),
             // Without a pair, no row more is taken for it.
             (_, Some((Among::Even, row))) if row >= rows.used() => lowest,
             (_, Some((_, row))) if row < most => row,
@@ -114,6 +152,7 @@ pub(super) fn assign(
         };
         if let (Some(_), Some(reg)) = (there, reg) {
             until = accesses.with_address(reg, until);
+            over.extend(accesses.hold_of_address(reg).map(|(_, until)| (reg, until)));
         }
         rows.put(row, &until, 1);
         live.put(row, own, 1);
@@ -136,14 +175,20 @@ pub(super) fn assign(
 }
 
 /// The bank that a word has to lie in, if what is read with it says so.
-fn bank(own: Option<&Beside>, place: &[Option<u16>], beside: &FxHashMap<Reg, Beside>) -> Option<Among> {
+fn bank(
+    own: Option<&Beside>,
+    place: &[Option<u16>],
+    beside: &FxHashMap<Reg, Beside>,
+    wanted: &FxHashMap<Reg, u16>,
+) -> Option<Among> {
     let own = own?;
     if own.pair {
         return Some(Among::Odd);
     }
     let odd = |reg: Reg| match place[reg as usize] {
         Some(row) => Some(row % 2 == 1),
-        None => beside.get(&reg).is_some_and(|other| other.pair).then_some(true),
+        None if beside.get(&reg).is_some_and(|other| other.pair) => Some(true),
+        None => wanted.get(&reg).map(|row| row % 2 == 1),
     };
     count(own.words.len());
     let votes: i32 = own.words.iter().filter_map(|reg| odd(*reg)).map(|odd| if odd { 1 } else { -1 }).sum();
@@ -152,6 +197,100 @@ fn bank(own: Option<&Beside>, place: &[Option<u16>], beside: &FxHashMap<Reg, Bes
         1.. => Some(Among::Even),
         _ => Some(Among::Odd),
     }
+}
+
+/// By register that is several words of one fragment: how many copies of it there are besides.
+fn copies(func: &Func) -> FxHashMap<Reg, usize> {
+    let mut found: FxHashMap<Reg, usize> = FxHashMap::default();
+    for inst in func.blocks.iter().flat_map(Block::all) {
+        let Extra::Mma(product) = &inst.extra else { continue };
+        let [_, a, b, ..] = product.registers();
+        let (first, rest) = inst.fragments.split_at(a.min(inst.fragments.len()));
+        for fragment in [first, &rest[..b.min(rest.len())]] {
+            for (i, operand) in fragment.iter().enumerate() {
+                count(1);
+                let before = fragment[..i].iter().filter(|other| *other == operand).count();
+                if let Operand::Reg(reg) = operand
+                    && before > 0
+                {
+                    let most = found.entry(*reg).or_default();
+                    *most = before.max(*most);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// By register: a sum of 64 bits that only such sums read.
+fn split(func: &Func) -> Vec<bool> {
+    let sum = |inst: &Inst| {
+        let long = matches!(inst.form.ty, ScalarType::S64 | ScalarType::U64 | ScalarType::B64);
+        inst.class == OpClass::Data && long && matches!(inst.form.root, Root::Add | Root::Sub)
+    };
+    let (mut sums, mut others) = (vec![false; func.regs.len()], vec![false; func.regs.len()]);
+    for inst in func.blocks.iter().flat_map(Block::all) {
+        count(1);
+        let is_sum = sum(inst);
+        inst.for_writes(|reg| if is_sum { sums[reg as usize] = true } else { others[reg as usize] = true });
+        if !is_sum {
+            inst.for_reads(|reg| others[reg as usize] = true);
+        }
+    }
+    sums.iter().zip(others).map(|(sum, other)| *sum && !other).collect()
+}
+
+/// By word that ends where a result is written: the row of the result, or of the word of a pair, if that has one or is wanted to have one.
+fn hints(func: &Func, ranges: &LiveRanges, place: &[Option<u16>], first_row: u16) -> FxHashMap<Reg, u16> {
+    let mut found: FxHashMap<Reg, u16> = FxHashMap::default();
+    let insts: usize = func.blocks.iter().map(|block| block.all().count()).sum();
+    let mut at = 2 * insts as u32 + func.blocks.len() as u32;
+    for block in func.blocks.iter().rev() {
+        at -= 1;
+        let list: Vec<_> = block.all().collect();
+        for inst in list.into_iter().rev() {
+            at -= 2;
+            count(1);
+            let Operand::Reg(to) = inst.dst[0] else { continue };
+            if inst.class != OpClass::Data || func.is_uniform(to) {
+                continue;
+            }
+            let row = match func.regs[to as usize] {
+                Width::Pair => place[to as usize].and_then(|row| row.checked_sub(first_row)),
+                Width::Word => found.get(&to).copied(),
+                _ => None,
+            };
+            let Some(row) = row else { continue };
+            let mut ends: Vec<(u32, usize, Reg)> = Vec::new();
+            for (slot, operand) in inst.src.iter().enumerate() {
+                let Operand::Reg(reg) = *operand else { continue };
+                let word = func.regs[reg as usize] == Width::Word && !func.is_uniform(reg);
+                let own = ranges.of_register(reg);
+                if word
+                    && own.iter().any(|(_, end)| *end == at)
+                    && ends.iter().all(|(_, _, other)| *other != reg)
+                {
+                    ends.push((own[0].0, slot, reg));
+                }
+            }
+            ends.sort_unstable();
+            let pair = func.regs[to as usize] == Width::Pair;
+            match (pair, &ends[..]) {
+                (true, [(_, slot, reg)]) => {
+                    found.entry(*reg).or_insert(row + u16::from(*slot > 0));
+                }
+                (true, [(_, _, a), (_, _, b), ..]) => {
+                    found.entry(*a).or_insert(row);
+                    found.entry(*b).or_insert(row + 1);
+                }
+                (false, [(_, _, a), ..]) => {
+                    found.entry(*a).or_insert(row);
+                }
+                _ => {}
+            }
+        }
+    }
+    found
 }
 
 /// By word: what instructions read together with it.
@@ -227,14 +366,16 @@ impl<'f> Accesses<'f> {
 
     /// Ranges of what is loaded with that in which its load holds the address.
     fn with_address(&self, reg: Reg, mut ranges: Vec<Range>) -> Vec<Range> {
-        if let Some((address, at)) = self.loaded.get(&reg) {
-            let held = self
-                .held
-                .get(address)
-                .and_then(|held| held.binary_search_by_key(at, |(start, _)| *start).ok().map(|i| held[i].1));
-            ranges.extend(held.map(|until| (at + 1, until)));
-        }
+        ranges.extend(self.hold_of_address(reg));
         merged(ranges)
+    }
+
+    /// The range in which the load of this register holds its address, behind the load.
+    fn hold_of_address(&self, reg: Reg) -> Option<Range> {
+        let (address, at) = *self.loaded.get(&reg)?;
+        let held = self.held.get(&address)?;
+        let own = held.binary_search_by_key(&at, |(start, _)| *start).ok()?;
+        Some((at + 1, held[own].1))
     }
 
     /// Row and rows of the address of a load of this register, where nobody needs the address from there on.
@@ -245,8 +386,13 @@ impl<'f> Accesses<'f> {
         ranges: &LiveRanges,
         place: &[Option<u16>],
         first_row: u16,
+        over: &FxHashMap<Reg, u32>,
     ) -> Option<(u16, u16)> {
         let (address, at) = *self.loaded.get(&reg)?;
+        // Another load still holds what lay there before.
+        if over.get(&address).is_some_and(|until| *until > at) {
+            return None;
+        }
         let ends = ranges.of_register(address).iter().any(|(_, end)| *end == at);
         let row = place[address as usize]?.checked_sub(first_row)?;
         let whole = own.first().is_some_and(|(start, _)| *start > at);
@@ -263,12 +409,12 @@ fn merged(mut ranges: Vec<Range>) -> Vec<Range> {
 }
 
 /// Words that the programs of instructions take, with the places of these.
-fn scratch(func: &Func) -> Vec<(u32, Option<Reg>)> {
+fn scratch(func: &Func) -> Vec<(u32, Wanted)> {
     let mut found = Vec::new();
     let mut at = 0;
     for block in &func.blocks {
         for inst in block.all() {
-            found.extend((0..scratch_words(inst, Products::Words)).map(|_| (at, None)));
+            found.extend((0..scratch_words(inst, Products::Words)).map(|_| (at, Wanted::Program)));
             at += 2;
         }
         at += 1;

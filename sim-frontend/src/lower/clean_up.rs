@@ -8,13 +8,14 @@
 use super::balance::balance;
 use super::combine::combine;
 use super::conditions::conditions;
-use super::constants::{begin, constants, parameter};
+use super::constants::{begin, constants, parameter, spans};
 use super::convergence::converge;
 use super::copies::begin_copies;
 use super::hoist::hoist;
 use super::ir::{Func, Inst, Operand, PredOperand, Reg, Width};
 use super::liveness::{Lists, Live, RegSet};
 use super::narrow::narrow;
+use super::parameters::place;
 use super::predicate::predicate;
 use super::rename::rename;
 use super::scale::scale;
@@ -77,6 +78,7 @@ pub fn clean_up(func: &mut Func, passes: AssemblerSpec, most: u32, has_shared: b
     if done.scaled > 0 {
         remove_dead(func);
     }
+    place(func, passes);
     done.filled = constants(func, passes.constant_operands);
     if done.filled > 0 {
         remove_dead(func);
@@ -206,6 +208,8 @@ struct Facts {
     made: Vec<u32>,
     /// Parameters, and constants of sums of 64 bits, are operands.
     operands: bool,
+    /// Constants that find no room are moved to registers.
+    moved: bool,
 }
 
 impl Facts {
@@ -220,7 +224,8 @@ impl Facts {
             None => NONE,
         });
         let made = made.collect();
-        Self { list, made, operands: passes.parameters }
+        let moved = passes.constant_operands != ConstantOperands::Any;
+        Self { list, made, operands: passes.parameters, moved }
     }
 
     /// By block: what holds at its beginning, whichever way it was reached, of registers that are read
@@ -445,8 +450,9 @@ fn replace(inst: &mut Inst, facts: &Facts, known: &Known, done: &mut CleanUp) {
             inst.src[slot] = Operand::Reg(base);
             done.copies += 1;
         } else if let Some(parameter @ (Operand::Parameter { .. } | Operand::Special(_))) = found.constant {
-            // An operation has room for one constant.
-            if inst.class == OpClass::Data && !inst.src.iter().any(Operand::is_constant) {
+            // An operation has room for one constant; others are moved to registers where it stands.
+            let moves = facts.moved && !spans(inst.form.root);
+            if inst.class == OpClass::Data && (moves || !inst.src.iter().any(Operand::is_constant)) {
                 inst.src[slot] = parameter;
                 done.parameters += 1;
             }

@@ -114,7 +114,11 @@ pub fn constants(func: &mut Func, way: ConstantOperands) -> u32 {
                 *reg
             }
         };
-        func.blocks[block].insts[i].src[slot] = Operand::Reg(reg);
+        let inst = &mut func.blocks[block].insts[i];
+        match slot.checked_sub(inst.src.len()) {
+            None => inst.src[slot] = Operand::Reg(reg),
+            Some(place) => inst.fragments[place] = Operand::Reg(reg),
+        }
     }
     let mut places: BTreeMap<usize, Vec<(usize, Inst)>> = BTreeMap::new();
     let made = filled.len() as u32;
@@ -144,7 +148,14 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
     for (block, b) in func.blocks.iter().zip(0..) {
         for (inst, i) in block.insts.iter().zip(0..) {
             count(1);
-            found.extend(in_registers(inst, way).into_iter().flatten().map(|need| (b, i, need)));
+            found.extend(in_registers(func, inst, way).into_iter().flatten().map(|need| (b, i, need)));
+            // Fragments of matrices are registers.
+            if inst.class == OpClass::Mma {
+                let fragments = inst.fragments.iter().zip(inst.src.len()..);
+                let constant =
+                    |(operand, slot): (&Operand, usize)| Some((slot, Constant::of(*operand)?, false));
+                found.extend(fragments.filter_map(constant).map(|need| (b, i, need)));
+            }
         }
     }
     if found.is_empty() {
@@ -159,8 +170,8 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
         loops.map_or_else(|| (0..graph.len()).collect(), |loops| Around::new(&loops, graph.len()).node);
     // Registers of a thread are filled once for all blocks of one loop that read them: in the nearest block that leads to all.
     let mut shared: BTreeMap<(Constant, usize), usize> = BTreeMap::new();
-    for (b, _, (_, constant, uniform)) in &found {
-        if !uniform && dominance.number[*b] != usize::MAX {
+    for (b, i, (_, constant, uniform)) in &found {
+        if !uniform && !late(&func.blocks[*b].insts[*i], *constant) && dominance.number[*b] != usize::MAX {
             let before = *shared.entry((*constant, within[*b])).or_insert(*b);
             shared.insert((*constant, within[*b]), dominance.common(before, *b));
         }
@@ -182,7 +193,9 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
     for (b, i, (slot, constant, uniform)) in found {
         let mut block = b;
         if !uniform {
-            block = shared.get(&(constant, within[b])).copied().unwrap_or(b);
+            let shared =
+                shared.get(&(constant, within[b])).filter(|_| !late(&func.blocks[b].insts[i], constant));
+            block = shared.copied().unwrap_or(b);
         } else if dominance.number[b] != usize::MAX {
             let home = homes[b];
             let blocks = filled.entry(constant).or_default();
@@ -237,8 +250,19 @@ fn homes(graph: &Graph, dominance: &Dominance) -> Vec<usize> {
     homes
 }
 
+/// It is moved to a register in each block that needs it: parameters, and what addresses are multiplied by, which NVIDIA's assembler
+/// finds behind the pass that shares constants between blocks.
+fn late(inst: &Inst, constant: Constant) -> bool {
+    is_address(inst) || matches!(constant, Constant::Parameter { .. })
+}
+
+/// A sum of 64 bits with a product of words that the lowering made of two instructions, as addresses are.
+pub(super) fn is_address(inst: &Inst) -> bool {
+    inst.text == Text::Made("mad.wide")
+}
+
 /// The constants of an instruction that are in registers: its operand, what it is, and whether the register is uniform.
-fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant, bool)>; 5] {
+fn in_registers(func: &Func, inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant, bool)>; 5] {
     let mut out = [None; 5];
     if inst.class != OpClass::Data || spans(inst.form.root) {
         return out;
@@ -252,15 +276,21 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
     let all = || (0..operands).filter_map(found);
     let is_parameter = |constant| !matches!(constant, Constant::Immediate { .. });
     let loaded = way == ConstantOperands::Loaded;
+    // A uniform result has uniform operands.
+    let own_uniform = matches!(inst.dst[0], Operand::Reg(reg) if func.is_uniform(reg));
     // The operand that has room is the size of a block or grid, or the last parameter, else the last immediate; the other way round
     // where parameters are loaded.
     let size = inst.src.iter().position(Operand::is_size).filter(|_| !loaded);
-    let room = size.or_else(|| {
+    // A parameter that is added has room before an immediate that is a factor, else the immediate has it.
+    let added = all().any(|(slot, constant)| is_parameter(constant) && slot > 1);
+    let mut immediates = all().filter(|(_, constant)| !is_parameter(*constant));
+    let immediate = immediates.next_back().filter(|_| !added && !loaded).map(|(slot, _)| slot);
+    let room = size.or(immediate).or_else(|| {
         all().max_by_key(|(slot, constant)| (is_parameter(*constant) != loaded, *slot)).map(|(slot, _)| slot)
     });
     for (slot, constant) in all() {
         let has_room = room == Some(slot);
-        let uniform = has_room && loaded && is_parameter(constant);
+        let uniform = own_uniform || has_room && loaded && is_parameter(constant);
         if !has_room || uniform {
             out[slot] = Some((slot, constant, uniform));
         }
@@ -270,7 +300,7 @@ fn in_registers(inst: &Inst, way: ConstantOperands) -> [Option<(usize, Constant,
 
 /// Instructions of PTX that are copies, that pack small constants into one, or that several instructions of machine code stand
 /// for, which the cost table counts.
-fn spans(root: Root) -> bool {
+pub(super) fn spans(root: Root) -> bool {
     matches!(root, Root::Mov | Root::Bfe | Root::Bfi | Root::Div | Root::Rem)
 }
 

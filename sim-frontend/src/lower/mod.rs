@@ -21,6 +21,7 @@ pub mod linear_scan;
 mod live_ranges;
 pub mod liveness;
 pub mod narrow;
+pub mod parameters;
 pub mod predicate;
 mod rename;
 pub mod scale;

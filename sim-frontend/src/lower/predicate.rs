@@ -7,6 +7,7 @@ use super::constants::constants;
 use super::hoist::passing;
 use super::ir::{Block, BlockId, Func, Inst, Operand, PredOperand, Terminator, Width};
 use super::liveness::{Live, RegSet};
+use super::parameters::place;
 use super::select::select;
 use super::uniform::uniform_branches;
 use super::work::count;
@@ -140,6 +141,7 @@ fn has_work(made: &Func, b: BlockId, short: &Short, loads: bool, ways_in: &[u32]
 fn lengths(mut made: Func, short: &[Option<Short>], passes: AssemblerSpec) -> Vec<u32> {
     // A register that the arm fills for itself and for what follows counts.
     short.iter().flatten().for_each(|short| made.blocks[short.meet].insts.clear());
+    place(&mut made, passes);
     constants(&mut made, passes.constant_operands);
     let length = |block: &Block| block.insts.iter().map(|inst| instructions(inst, &made.regs)).sum();
     made.blocks.iter().map(length).collect()

@@ -24,6 +24,14 @@ const COMPARED: usize = 48;
 /// four iterations with 16, 12 and 48 loads first 8, 6 and 10 (accelerate_particles of HeCBench, nbody_half2, spmv).
 const STRETCHES: [usize; 3] = [36, 16, 8];
 
+/// Cycles by which an operation must be early for it to be put off, and by how many it is. What takes a register and is read late is
+/// computed late in code of ptxas 12.9 and 13, as addresses of stores are: it assigns registers before it fills the time that loads take.
+const EARLY: u32 = 8;
+const PUT_OFF: u32 = 24;
+
+/// How much a word counts that takes no warp away, in hundredths of one that does.
+const SPARED: i64 = 30;
+
 /// Orders the instructions of every block; returns how many blocks have another order. `full`: words with which an SM is full of
 /// warps; `uniform`: words that are held elsewhere than in the registers of a thread; `most`: what a thread may have.
 pub fn schedule(func: &mut Func, full: u32, uniform: u32, most: u32) -> u32 {
@@ -364,6 +372,7 @@ impl<'p> Piece<'p> {
     /// An order in which no instruction comes that is a stretch or more behind the first that is left.
     fn within(mut self, stretch: usize, limit: i64) -> Order {
         let n = self.insts.len();
+        let total = self.height.iter().copied().max().unwrap_or(0);
         let mut ready: Vec<usize> = (0..n).filter(|i| self.before[*i] == 0).collect();
         let mut earliest = vec![0u32; n];
         let mut order = Vec::with_capacity(n);
@@ -375,7 +384,9 @@ impl<'p> Piece<'p> {
                 count(1);
                 let growth = self.growth(i);
                 // What needs no more room than there is comes first, then what waits least, then what most waits for.
-                let waits = earliest[i].saturating_sub(now);
+                let early = (total - self.height[i]).saturating_sub(now) > EARLY;
+                let off = growth > 0 && early && self.insts[i].class == OpClass::Data;
+                let waits = earliest[i].saturating_sub(now) + if off { PUT_OFF } else { 0 };
                 if growth <= room.max(0) {
                     (Reverse((0, i64::from(waits), -i64::from(self.height[i]), i)), place)
                 } else {
@@ -423,10 +434,11 @@ struct Order {
 }
 
 impl Order {
-    /// Time and registers together: beyond those that are `needed` anyhow, they take warps away in proportion. What comes next
-    /// may wait for the last result, or may not.
+    /// Time and registers together: beyond those that are `needed` anyhow, they take warps away in proportion; of the others fewer
+    /// are better. What comes next may wait for the last result, or may not.
     fn cost(&self, needed: i64) -> i64 {
-        i64::from(self.issued + self.done) * self.words.max(needed)
+        let words = 100 * self.words.max(needed) + SPARED * self.words.min(needed);
+        i64::from(self.issued + self.done) * words
     }
 }
 

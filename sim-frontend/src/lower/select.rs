@@ -493,9 +493,11 @@ fn multiply(giver: &Inst, user: &Inst, slot: usize) -> Option<Inst> {
         b = Operand::Const { bits: (bits as u32).wrapping_neg().into(), wide: false };
     }
     let c = user.src[1 - slot];
-    // A constant factor is in a register that all such multiplications share.
-    let room = matches!(b, Operand::Const { .. }) && matches!(c, Operand::Parameter { .. });
-    if !(room || one_constant(&[a, b, c])) {
+    // A constant factor is in a register that all such multiplications share; a parameter that is a factor is in one too.
+    let factor = matches!(b, Operand::Const { .. });
+    let room = factor && matches!(c, Operand::Parameter { .. });
+    let moved = factor && matches!(a, Operand::Parameter { .. }) && !c.is_constant();
+    if !(room || moved || one_constant(&[a, b, c])) {
         return None;
     }
     let text = if long { "mad.wide" } else { "mad.lo" };

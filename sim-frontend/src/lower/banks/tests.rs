@@ -55,6 +55,58 @@ fn registers_of_addresses_are_kept_for_ten_instructions() {
     assert_eq!([2, 6, 7, 10, 12].map(chain), [12, 12, 12, 11, 11]);
 }
 
+/// The registers of a kernel for sm_80 with this body behind its thread's number `%r1` and the address `%rd1`.
+fn registers_of(body: &str) -> u32 {
+    let text = format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<40>;\n.reg .b64 %rd<20>;\n\
+         .reg .f32 %f<20>;\nld.param.u64 %rd1, [p];\nmov.u32 %r1, %tid.x;\n{body}ret;\n}}\n"
+    );
+    let passes = AssemblerSpec { reserved_registers: 3, schedule: false, ..AssemblerSpec::ALL };
+    assembled(&text, passes).registers_per_thread
+}
+
+/// As ptxas 12.9 has them: the workload `alu_chain` has 18 registers for sm_80, of which R13 is the low word of such a sum.
+#[test]
+fn a_sum_that_only_sums_read_has_two_words() {
+    let clocks = "mov.u64 %rd2, %clock64;\nmov.u64 %rd3, %clock64;\nmov.u64 %rd4, %clock64;\nsub.s64 %rd5, %rd3, %rd2;\n";
+    let kept =
+        "st.global.u64 [%rd1+8], %rd2;\nst.global.u64 [%rd1+16], %rd3;\nst.global.u64 [%rd1+24], %rd4;\n";
+    let split =
+        registers_of(&format!("{clocks}sub.s64 %rd6, %rd5, %rd4;\nst.global.u64 [%rd1], %rd6;\n{kept}"));
+    // What is stored is a pair.
+    let whole = registers_of(&format!("{clocks}st.global.u64 [%rd1], %rd5;\n{kept}"));
+    assert_eq!([split, whole], [16, 14]);
+}
+
+/// As ptxas 12.9 has them for sm_80: `mma_rate` fills four registers with the same constant, and names them for A and for B.
+#[test]
+fn words_of_a_fragment_lie_in_registers_of_their_own() {
+    let product = |a: [&str; 4], b: [&str; 2]| {
+        let moves: String = (2..6).map(|i| format!("mov.b32 %r{i}, 0x3c00;\n")).collect();
+        let loads: String = (10..14).map(|i| format!("ld.global.u32 %r{i}, [%rd1+{}];\n", 4 * i)).collect();
+        registers_of(&format!(
+            "{moves}{loads}mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%f1, %f2, %f3, %f4}}, {{{}}}, {{{}}}, {{%f1, %f2, %f3, %f4}};\n\
+             st.global.v4.f32 [%rd1], {{%f1, %f2, %f3, %f4}};\n",
+            a.join(", "),
+            b.join(", ")
+        ))
+    };
+    let distinct = product(["%r10", "%r11", "%r12", "%r13"], ["%r10", "%r11"]);
+    assert_eq!(product(["%r10"; 4], ["%r10"; 2]), distinct);
+    assert_eq!(product(["%r2"; 4], ["%r2"; 2]), distinct);
+    assert!(product(["%r10"; 4], ["%r11"; 2]) > distinct);
+}
+
+/// As ptxas 12.9 has them for sm_80: in a chain of loads each second one finds the register of its address.
+#[test]
+fn what_one_load_still_holds_is_not_loaded_by_the_next() {
+    let chain = |loads: u32| {
+        let body: String = (1..=loads).map(|i| format!("ld.global.u64 %rd{}, [%rd{i}];\n", i + 1)).collect();
+        registers_of(&format!("{body}st.global.u32 [%rd{}], %r1;\n", loads + 1))
+    };
+    assert_eq!([1, 2, 3, 4, 5].map(chain), [8, 10, 10, 12, 12]);
+}
+
 /// Registers that are counted for the program of a division do not push those of functions that are called.
 #[test]
 fn functions_lie_behind_what_their_callers_hold() {

@@ -33,8 +33,8 @@ const STORE: &str = "st.global.u32 [%rd1], %r9;";
 fn an_instruction_has_room_for_one_constant() {
     let with = |inst: &str| roots(&format!("{inst}\n{STORE}"), ONE);
     assert_eq!(with("mad.lo.u32 %r9, %r1, 1664525, 7;"), ["mov", "mad", "st"]);
-    // The parameter is loaded in front, as it is written.
-    assert_eq!(with("mad.lo.u32 %r9, %r8, 1664525, %r1;"), ["mad", "st"]);
+    // Of two factors the parameter is moved.
+    assert_eq!(with("mad.lo.u32 %r9, %r8, 1664525, %r1;"), ["ld", "mad", "st"]);
     for kept in ["mad.lo.u32 %r9, %r1, 5, %r1;", "mad.lo.u32 %r9, %r1, 5, 0;", "add.u32 %r9, %r1, %r8;"] {
         assert_eq!(with(kept).len(), 2, "{kept}");
     }

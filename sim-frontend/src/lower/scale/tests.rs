@@ -16,6 +16,7 @@ const NONE: AssemblerSpec = AssemblerSpec {
     load_matrix: false,
     predicate: 0,
     hoist: false,
+    uniform_addresses: false,
     unroll: false,
     balance: false,
     schedule: false,

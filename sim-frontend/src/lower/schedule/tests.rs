@@ -65,6 +65,19 @@ fn loads_come_before_what_waits_for_them() {
     assert!((5..=8).contains(&found), "{found} loads of 4 words before the first use");
 }
 
+/// As ptxas 12.9 and 13 have them for sm_80: the address of a store that comes last takes no registers while what is stored is computed.
+#[test]
+fn what_is_read_late_is_computed_late() {
+    let chain: String = (1..12).map(|i| format!("mul.rn.f32 %f{}, %f{i}, %f{i};\n", i + 1)).collect();
+    let body = format!(
+        "mov.u32 %r1, %tid.x;\ncvt.rn.f32.u32 %f1, %r1;\nmul.wide.u32 %l1, %r1, 4;\nadd.s64 %l2, %a, %l1;\n{chain}\
+         st.global.f32 [%l2], %f12;"
+    );
+    let texts = order(&body);
+    let products = places(&texts, "mul.rn");
+    assert!(products[8] < places(&texts, "mul.wide")[0], "{texts:?}");
+}
+
 #[test]
 fn what_orders_threads_and_accesses_stays_in_order() {
     let late = "mov.u32 %r1, 5;\nadd.u32 %r2, %r1, %r1;\nst.global.u32 [%a+64], %r2;\n";
