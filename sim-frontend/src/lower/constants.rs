@@ -1,6 +1,7 @@
 //! Where constants and parameters lie. An instruction of machine code has room for one immediate or one word of constant
 //! memory; PTX gives it as many as it likes. What finds no room is moved to a register first. From compute capability 9.0 on,
-//! instructions name no constant memory: parameters are loaded, into uniform registers (ULDC) or those of the thread (LDC).
+//! instructions name no constant memory: parameters are loaded, into uniform registers (ULDC) or those of the thread (LDC), and so
+//! are words at fixed addresses (`parameters`).
 //! Registers of the thread are filled where they are needed, in loops too, uniform ones in front of a loop (code of ptxas 12.9 for
 //! sm_80 and sm_90).
 
@@ -150,8 +151,9 @@ fn uses(func: &Func, way: ConstantOperands) -> Vec<Use> {
             count(1);
             found.extend(in_registers(func, inst, way).into_iter().flatten().map(|need| (b, i, need)));
             // Fragments of matrices are registers.
-            if inst.class == OpClass::Mma {
-                let fragments = inst.fragments.iter().zip(inst.src.len()..);
+            if let Extra::Mma(product) = &inst.extra {
+                let [_, of_a, of_b, of_c, ..] = product.registers();
+                let fragments = inst.fragments.iter().take(of_a + of_b + of_c).zip(inst.src.len()..);
                 let constant =
                     |(operand, slot): (&Operand, usize)| Some((slot, Constant::of(*operand)?, false));
                 found.extend(fragments.filter_map(constant).map(|need| (b, i, need)));
@@ -278,10 +280,9 @@ fn in_registers(func: &Func, inst: &Inst, way: ConstantOperands) -> [Option<(usi
     let loaded = way == ConstantOperands::Loaded;
     // A uniform result has uniform operands.
     let own_uniform = matches!(inst.dst[0], Operand::Reg(reg) if func.is_uniform(reg));
-    // The operand that has room is the size of a block or grid, or the last parameter, else the last immediate; the other way round
-    // where parameters are loaded.
+    // The operand that has room is the size of a block or grid, or the parameter that is added, or the last immediate, or the last
+    // parameter; where parameters are loaded, the last immediate before them.
     let size = inst.src.iter().position(Operand::is_size).filter(|_| !loaded);
-    // A parameter that is added has room before an immediate that is a factor, else the immediate has it.
     let added = all().any(|(slot, constant)| is_parameter(constant) && slot > 1);
     let mut immediates = all().filter(|(_, constant)| !is_parameter(*constant));
     let immediate = immediates.next_back().filter(|_| !added && !loaded).map(|(slot, _)| slot);

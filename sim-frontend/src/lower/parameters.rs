@@ -13,6 +13,9 @@ use crate::chip::{AssemblerSpec, ConstantOperands};
 use crate::program::{Extra, OpClass};
 use sim_memory::vocabulary::StateSpace;
 
+/// Words of uniform registers that are given out at the most: a warp has 63, of which loops fill others.
+const UNIFORM: u32 = 32;
+
 /// Moves loads of parameters, and says which values take no registers of a thread.
 pub fn place(func: &mut Func, passes: AssemblerSpec) {
     if passes.constant_operands == ConstantOperands::Any || func.injected_by_hand {
@@ -56,32 +59,43 @@ fn sink(func: &mut Func) {
             });
         }
     }
-    let mut moved: BTreeMap<usize, Reg> = BTreeMap::new();
-    for (reg, home) in &mut homes {
-        while within[*home] != within[0] {
-            let Some(before) = dominance.idom[*home] else { break };
-            *home = before;
+    // By block: the registers that are loaded there, with the places of their loads.
+    let mut moved: BTreeMap<usize, BTreeMap<Reg, usize>> = BTreeMap::new();
+    for (reg, mut home) in homes {
+        while within[home] != within[0] {
+            count(1);
+            let Some(before) = dominance.idom[home] else { break };
+            home = before;
         }
-        if *home != 0 {
-            moved.insert(places[reg], *reg);
+        if home != 0 {
+            moved.entry(home).or_default().insert(reg, places[&reg]);
         }
     }
-    // The last first, so that places stay what they are.
-    for (place, reg) in moved.into_iter().rev() {
-        let inst = func.blocks[0].insts.remove(place);
-        let to = &mut func.blocks[homes[&reg]].insts;
-        let reads = |inst: &Inst| {
-            let mut found = false;
-            inst.for_reads(|read| found |= read == reg);
-            found
-        };
-        let at = to.iter().position(reads).unwrap_or(to.len());
-        to.insert(at, inst);
+    if moved.is_empty() {
+        return;
     }
+    let mut insts: Vec<Option<Inst>> =
+        std::mem::take(&mut func.blocks[0].insts).into_iter().map(Some).collect();
+    for (home, mut loads) in moved {
+        let mut out = Vec::with_capacity(func.blocks[home].insts.len() + loads.len());
+        for inst in std::mem::take(&mut func.blocks[home].insts) {
+            // In front of the first that reads it.
+            count(1);
+            inst.for_reads(|reg| out.extend(loads.remove(&reg).and_then(|place| insts[place].take())));
+            out.push(inst);
+        }
+        out.extend(loads.into_values().filter_map(|place| insts[place].take()));
+        func.blocks[home].insts = out;
+    }
+    func.blocks[0].insts = insts.into_iter().flatten().collect();
 }
 
 /// Words of constant memory at a fixed address that operations read are operands of machine code: they take no register of the thread.
 fn operands(func: &mut Func) {
+    // What functions that are called hold in uniform registers is not told from what their threads hold.
+    if !func.entry {
+        return;
+    }
     let is_word = |inst: &Inst| {
         let Extra::Memory(facts) = &inst.extra else { return false };
         inst.class == OpClass::Load
@@ -103,9 +117,11 @@ fn operands(func: &mut Func) {
 /// Parameters, and sums of products of parameters and immediates, that are addresses alone lie in uniform registers.
 fn addresses(func: &mut Func) {
     let constant = |operand: &Operand| matches!(operand, Operand::Const { .. } | Operand::Parameter { .. });
-    let entry = func.entry;
+    if !func.entry {
+        return;
+    }
     let is_sum = |inst: &Inst| match inst.class {
-        OpClass::LoadParam => entry,
+        OpClass::LoadParam => inst.src[0] == Operand::None,
         _ => is_address(inst) && inst.src[..3].iter().all(constant),
     };
     let is_base = |inst: &Inst, reg: Reg| {
@@ -117,7 +133,8 @@ fn addresses(func: &mut Func) {
     set_uniform(func, &uniform);
 }
 
-/// By register: such instructions write it, and no others, and none but the other kind reads it, which reads no second one.
+/// By register: such instructions write it, and no others, and none but the other kind reads it, which reads no second one. No more
+/// words than [`UNIFORM`].
 fn written_and_read_by(
     func: &Func,
     writes: impl Fn(&Inst) -> bool,
@@ -129,17 +146,23 @@ fn written_and_read_by(
         let own = writes(inst);
         inst.for_writes(|reg| if own { found[reg as usize] = true } else { others[reg as usize] = true });
     }
+    func.fixed().into_iter().flatten().for_each(|reg| others[reg as usize] = true);
+    for inst in func.blocks.iter().flat_map(Block::all) {
+        inst.for_reads(|reg| others[reg as usize] |= found[reg as usize] && !reads(inst, reg));
+    }
     for inst in func.blocks.iter().flat_map(Block::all) {
         let mut read = 0;
         inst.for_reads(|reg| {
-            if found[reg as usize] {
-                read += 1;
-                others[reg as usize] |= read > 1 || !reads(inst, reg);
-            }
+            read += u32::from(found[reg as usize] && !others[reg as usize]);
+            others[reg as usize] |= read > 1;
         });
     }
-    func.fixed().into_iter().flatten().for_each(|reg| others[reg as usize] = true);
-    found.iter().zip(others).map(|(found, other)| *found && !other).collect()
+    let mut words = 0;
+    let mut fits = |reg: usize| {
+        words += func.regs[reg].words();
+        words <= UNIFORM
+    };
+    (0..found.len()).map(|reg| found[reg] && !others[reg] && fits(reg)).collect()
 }
 
 fn set_uniform(func: &mut Func, more: &[bool]) {

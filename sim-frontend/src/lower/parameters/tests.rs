@@ -68,7 +68,7 @@ fn words_of_constant_memory_are_operands() {
     let immediate = registers(&format!("{loaded}{own}fma.rn.f32 %f3, %f1, %f2, 0f3F800000;\n{store}"));
     assert_eq!(immediate, fixed + 1);
     let stored =
-        registers(&format!("{loaded}{own}{store}\nst.global.f32 [%rd1+4], %f2;\nadd.f32 %f3, %f1, %f1;"));
+        registers(&format!("{loaded}{own}add.f32 %f3, %f1, %f2;\n{store}\nst.global.f32 [%rd1+4], %f2;"));
     assert!(stored > fixed);
 }
 
