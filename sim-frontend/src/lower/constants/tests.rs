@@ -53,6 +53,22 @@ fn an_instruction_has_room_for_one_constant() {
     assert_eq!(with("mov.u32 %r2, %ntid.x;\nmad.lo.u32 %r9, %r1, %r2, 5;"), ["mov", "mad", "st"]);
 }
 
+/// As ptxas 12.9 has them for sm_80: `alu_chain` moves its third parameter in each of two blocks.
+#[test]
+fn parameters_are_moved_in_each_block_that_reads_them() {
+    let moves = |factors: &str| {
+        let product = |to: u32, from: u32| format!("mad.lo.u32 %r{to}, {factors}, %r{from};\n");
+        let skip = "setp.gt.u32 %p1, %r1, 7;\n@%p1 bra E;\n";
+        let body =
+            format!("{}{skip}{}{STORE}\nE:\nst.global.u32 [%rd1+4], %r2;", product(2, 1), product(9, 2));
+        let found = roots(&body, ONE);
+        found.iter().filter(|root| ["mov", "ld"].contains(&root.as_str())).count()
+    };
+    let none = moves("%r1, %r1");
+    assert_eq!(moves("%r8, 1664525"), none + 2);
+    assert_eq!(moves("%r1, 1664525"), none);
+}
+
 #[test]
 fn loaded_parameters_take_no_register_where_an_instruction_has_room() {
     let sum = format!("add.u32 %r9, %r1, %r8;\n{STORE}");
