@@ -88,7 +88,8 @@ fn addresses_of_all_threads_lie_in_uniform_registers() {
     let [threads, uniform] = registers(&sum.replace("%r8, 8", "%r1, 8"));
     assert_eq!(uniform, threads);
     // What is loaded by an index differs between threads.
-    let indexed = "and.b32 %r2, %r1, 8;\ncvt.u64.u32 %rd4, %r2;\nld.param.u64 %rd3, [%rd4];\nst.global.u32 [%rd3], %r1;";
+    let indexed = "and.b32 %r2, %r1, 8;\ncvt.u64.u32 %rd4, %r2;\nld.param.u64 %rd3, [%rd4];\nld.param.u64 %rd5, [%rd4];\n\
+                   st.global.u32 [%rd3], %r1;\nst.global.u32 [%rd5], %r1;";
     let [threads, uniform] = registers(indexed);
     assert_eq!(uniform, threads);
 }
