@@ -140,11 +140,10 @@ pub(super) fn assign(
             (row..row + rows).filter(|row| fits(*row)).find(|row| live.is_open(*row, 1, own))
         });
         let row = match (
-            there,
+            there.or(hint),
             bank.and_then(|bank| Some((bank, rows.lowest(&until, bank, |row| live.is_free_in(row, own))?))),
         ) {
             (Some(row), _) => row,
-            _ if hint.is_some() => hint.unwrap_or(lowest),
             // Without a pair, no row more is taken for it.
             (_, Some((Among::Even, row))) if row >= rows.used() => lowest,
             (_, Some((_, row))) if row < most => row,
@@ -267,7 +266,7 @@ fn hints(func: &Func, ranges: &LiveRanges, place: &[Option<u16>], first_row: u16
                 let word = func.regs[reg as usize] == Width::Word && !func.is_uniform(reg);
                 let own = ranges.of_register(reg);
                 if word
-                    && own.iter().any(|(_, end)| *end == at)
+                    && own.binary_search_by_key(&at, |(_, end)| *end).is_ok()
                     && ends.iter().all(|(_, _, other)| *other != reg)
                 {
                     ends.push((own[0].0, slot, reg));
